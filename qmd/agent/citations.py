@@ -244,7 +244,7 @@ def _without(text: str, citations: Sequence[Citation]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def marked(text: str, checked: CheckedAnswer, *, strict: bool = False) -> str:
+def marked_answer(text: str, checked: CheckedAnswer, *, strict: bool = False) -> str:
     """The answer with the page behind each citation, or "(not found in the source)"."""
     notes: dict[int, str] = {}
     for citation in checked.citations:

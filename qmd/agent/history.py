@@ -42,7 +42,7 @@ class History:
         return [message for turn in self.turns for message in turn]
 
 
-def fit(turns: Sequence[Messages], room: float, fence: Fence) -> History:
+def fitting_turns(turns: Sequence[Messages], room: float, fence: Fence) -> History:
     """
     The latest turns that fit into ``room`` tokens, each of them whole.
 

@@ -427,7 +427,7 @@ def progress_bar() -> Iterator[ProgressCallback | None]:
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return
-    with cli.bars.drawn() as draw:
+    with cli.bars.drawn_progress() as draw:
         yield draw
 
 

@@ -335,7 +335,9 @@ class _NewPath(NamedTuple):
     reason: str = ""
 
 
-def rewritten(text: str, move: Move, source: str, source_after: str | None = None) -> Rewritten:
+def rewritten_note(
+    text: str, move: Move, source: str, source_after: str | None = None
+) -> Rewritten:
     """
     The text of a note after a move; the time is linear.
 
@@ -460,7 +462,7 @@ def _changed(text: str, plan: list[_NewPath]) -> Iterator[LinkInText]:
 def rewritten_canvas(
     text: str, move: Move, source: str, source_after: str | None = None
 ) -> Rewritten:
-    """As `rewritten`. What is no JSON has no links."""
+    """As `rewritten_note`. What is no JSON has no links."""
     if not _is_json(text):
         return Rewritten(text)
     parts: list[str] = []
@@ -477,7 +479,7 @@ def rewritten_canvas(
             if key == '"file"':
                 card = _card_of_file(value, move)
             else:
-                card = rewritten(value, move, source, source_after)
+                card = rewritten_note(value, move, source, source_after)
             changed += [link._replace(line=line) for link in card.changed]
             left += [link._replace(line=line) for link in card.left]
             new = match.group() if card.text == value else _json(card.text, match.group())
@@ -525,6 +527,6 @@ def _is_json(text: str) -> bool:
 #: What rewrites the links of a file. Of a format without a rewriter, a move lists the links that
 #: lose their target.
 REWRITERS: Mapping[FileFormat, Callable[[str, Move, str, str | None], Rewritten]] = {
-    MARKDOWN: rewritten,
+    MARKDOWN: rewritten_note,
     CANVAS: rewritten_canvas,
 }

@@ -388,7 +388,7 @@ class Summary:
             UnencodableTextError: The encoding of the file lacks a character of the text.
             QmdError: As `FileWriter.rewrite`.
         """
-        text, path, checked_mode = checked(content, file_path, mode)
+        text, path, checked_mode = checked_arguments(content, file_path, mode)
         data = _encoded_summary(text)
 
         def content_of(present: bytes | None) -> bytes:
@@ -444,7 +444,7 @@ def _is_chinese(text: str) -> bool:
     return len(_HAN.findall(text)) > len(_LATIN_WORD.findall(text))
 
 
-def checked(
+def checked_arguments(
     content: object, file_path: object, mode: object
 ) -> tuple[str, str, writing.SummaryMode]:
     """

@@ -388,7 +388,7 @@ def _fit(
     vectors, states = embedder.embed_passages_with_tokens(list(texts.values()))
     if sum(len(each.ids) > 0 for each in states) < token_codes.FEWEST_PASSAGES:
         return None, {}
-    projection = token_codes.fit(states)
+    projection = token_codes.fit_projection(states)
     codes = [token_codes.encode(each, projection) for each in states]
     return projection, dict(zip(texts, zip(pack_vectors(vectors), codes, strict=True), strict=True))
 

@@ -31,7 +31,7 @@ from qmd.parse.frontmatter import (
     find_fields,
     is_placeholder,
     may_have_fields,
-    merged,
+    merged_properties,
     page_properties,
     written_numbers,
 )
@@ -88,7 +88,7 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
     if with_fields:
         fields = find_fields(text, without_code, structure)
         page = page_properties(fields.page, properties)
-        properties = merged(properties, (*fields.page, *fields.others))
+        properties = merged_properties(properties, (*fields.page, *fields.others))
     title, title_source = find_title(path, page, structure.headings)
     date, date_warnings = find_date(front.properties)
     page_tags = list(notation.frontmatter_tags(page))

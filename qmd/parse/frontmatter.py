@@ -363,7 +363,7 @@ def find_fields(text: str, masked: str, outline: Outline) -> InlineFields:
     return InlineFields(page, others)
 
 
-def merged(properties: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any]:
+def merged_properties(properties: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any]:
     """
     The properties of the frontmatter, and the fields beside them.
 

@@ -13,7 +13,7 @@ import pypdfium2 as pdfium
 from qmd import libraries, system
 from qmd.engine_text import engine_text
 from qmd.errors import DamagedFileError, MissingExtraError
-from qmd.parse.convert.pdf import opened
+from qmd.parse.convert.pdf import opened_pdf
 from qmd.values.pictures import Pixels
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def picture_of_page(path: str, data: bytes, number: int) -> Pixels:
     Raises:
         EncryptedFileError, DamagedFileError: As `qmd.parse.convert.pdf.convert`.
     """
-    with closing(opened(data)) as document, closing(document[number - 1]) as page:
+    with closing(opened_pdf(data)) as document, closing(document[number - 1]) as page:
         scale = min(_PER_INCH / 72, _LONGEST_PAGE / max(*page.get_size(), 1.0))
         bitmap = page.render(scale=scale, rev_byteorder=True, prefer_bgrx=False)
         with closing(bitmap):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from qmd.parse.lines import split_lines
 from qmd.parse.segment import fold, segment
 from qmd.search import lookup, query
-from qmd.search.graph.links import links_to, resolved
+from qmd.search.graph.links import links_to, resolved_links
 from qmd.store.sql.documents import NAME_KINDS
 from qmd.store.sql.properties import DatedObservation, ObservationFilter
 from qmd.values import Filters
@@ -119,7 +119,7 @@ def _observation_filter(
     )
 
 
-def named(reader: Reader, about: str, selection: Selection) -> list[int]:
+def documents_named(reader: Reader, about: str, selection: Selection) -> list[int]:
     """
     The ids of the documents that a subject means: those with this title, alias or file name.
 
@@ -161,8 +161,10 @@ def _titles(reader: Reader, facts: Sequence[DatedObservation]) -> dict[int, str]
 
 
 def _subject(reader: Reader, about: str, selection: Selection) -> list[int]:
-    """As `named`. Raises DocumentNotFoundError: There is none."""
-    return named(reader, about, selection) or [lookup.resolve.resolve(reader, about).document.id]
+    """As `documents_named`. Raises DocumentNotFoundError: There is none."""
+    return documents_named(reader, about, selection) or [
+        lookup.resolve.resolve(reader, about).document.id
+    ]
 
 
 def _documents(reader: Reader, files: Sequence[str]) -> list[int]:
@@ -379,7 +381,7 @@ def _near(reader: Reader, document: DocumentInfo, steps: int) -> Iterator[_Near]
 def _linked(reader: Reader, document: DocumentInfo) -> Iterator[tuple[int, str]]:
     """The documents that a note links to, and those that link to it, with what relates them."""
     links = reader.links.of_documents([document.id])[:MAX_LINKS]
-    for link, target in resolved(reader, document.collection, links):
+    for link, target in resolved_links(reader, document.collection, links):
         if target.document_id is not None:
             yield target.document_id, f"{link.relation or ''} →".strip()
     for link in links_to(reader, document)[:MAX_LINKS]:

@@ -171,7 +171,7 @@ CHINESE = Locale(is_chinese=True, first_day=1, in_first_week=4)
 ISO = Locale(first_day=1, in_first_week=4)
 
 
-def formatted(pattern: str, when: date | datetime, locale: Locale = ENGLISH) -> str:
+def formatted_date(pattern: str, when: date | datetime, locale: Locale = ENGLISH) -> str:
     """
     A date in a pattern. A token that is not known stands for itself.
 

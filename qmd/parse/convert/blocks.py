@@ -703,7 +703,9 @@ def main_heading(markdown: str) -> str | None:
     return next((each.text for each in headings if each.level == 1 and each.text), None)
 
 
-def rewritten(text: str, pattern: re.Pattern[str], rewrite: Callable[[re.Match[str]], str]) -> str:
+def rewrite_matches(
+    text: str, pattern: re.Pattern[str], rewrite: Callable[[re.Match[str]], str]
+) -> str:
     """Text in which the matches become Markdown, and the rest means nothing."""
     pieces: list[str] = []
     at = 0

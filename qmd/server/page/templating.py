@@ -59,7 +59,7 @@ def environment() -> Environment:
     return templates
 
 
-def rendered(name: str, language: Language, values: Mapping[str, object]) -> str:
+def rendered_template(name: str, language: Language, values: Mapping[str, object]) -> str:
     """The HTML of a template, which has the texts of the page and of the engine by functions."""
     texts = page_texts()
 
