@@ -229,7 +229,7 @@ def _unsupported(
             continue
         end = sentence.end
         if at + 1 < len(split) and not claims[at + 1]:
-            end = split[at + 1].end  # a citation behind the full stop
+            end = split[at + 1].end  # a citation after the full stop
         if not any(sentence.start <= citation.start < end for citation in good):
             yield sentence
 
@@ -245,7 +245,7 @@ def _without(text: str, citations: Sequence[Citation]) -> str:
 
 
 def marked_answer(text: str, checked: CheckedAnswer, *, strict: bool = False) -> str:
-    """The answer with the page behind each citation, or "(not found in the source)"."""
+    """The answer with the page after each citation, or "(not found in the source)"."""
     notes: dict[int, str] = {}
     for citation in checked.citations:
         if citation.status == "not_found":

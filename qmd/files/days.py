@@ -106,7 +106,7 @@ class DayNotes(NamedTuple):
         Args:
             template: With ``{{date}}``, ``{{time}}``, ``{{title}}``, ``{{yesterday}}``,
                 ``{{tomorrow}}`` and the days of a week such as ``{{monday:YYYY-MM-DD}}``; a format
-                may stand behind a colon, and a distance before it, ``{{date+1d:YYYY-MM-DD}}``.
+                may stand after a colon, and a distance before it, ``{{date+1d:YYYY-MM-DD}}``.
                 Other variables stay.
         """
         title = self.path(period).rpartition("/")[2].removesuffix(".md")

@@ -159,7 +159,7 @@ class Notes:
                 if mode == "new" and present is not None:
                     raise errors.NoteExistsError(requested)
                 if mode == "append":
-                    added = _behind(present, content, requested, keep_last_line_end)
+                    added = _addition(present, content, requested, keep_last_line_end)
                     return (present or b"") + added
                 return data
 
@@ -297,7 +297,7 @@ def _check_can_be_note(place: ResolvedPath, path: str) -> None:
             raise _failed("write file", path, error) from error
 
 
-def _behind(
+def _addition(
     present: bytes | None, content: str | bytes, path: str, keep_last_line_end: bool
 ) -> bytes:
     """``content`` as the bytes to append to ``present``, in the encoding of ``present``."""
@@ -376,7 +376,7 @@ class Summary:
             content: The text; it is written as it is, in UTF-8 or in the encoding of the file
                 that it is appended to.
             file_path: Absolute, or relative to the working directory.
-            mode: "append" (the default, also for None) puts it behind what the file holds, under
+            mode: "append" (the default, also for None) puts it after what the file holds, under
                 a heading with the time; "overwrite" makes it the whole content.
             language: That of the person who asks. The heading is Chinese if this or the note is,
                 and a note that ended with a line end still does. None writes exactly what the
@@ -406,7 +406,7 @@ class Summary:
     def _appendix(
         self, present: bytes | None, text: str, path: str, language: writing.Language | None
     ) -> bytes:
-        """What is put behind the content ``present``, in its encoding."""
+        """What is put after the content ``present``, in its encoding."""
         if present is None:
             return text.encode()
         try:
@@ -426,7 +426,7 @@ class Summary:
 
 
 def _section(before: str, text: str, at: str, language: writing.Language) -> str:
-    """What a person wants behind a note: one blank line, its line ends, and one at its end."""
+    """What a person wants after a note: one blank line, its line ends, and one at its end."""
     if _is_chinese(before + text):
         language = "zh"
     end = line_end(before)

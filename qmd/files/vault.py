@@ -64,7 +64,7 @@ _ALIKE = 0.6  # names less alike than this (0..1) are no suggestion
 def note_path(path: str) -> str:
     """
     The path of a note, normalised: without blanks around it, without one ``/`` in front, and
-    with ``.md`` behind it, whatever other suffix is there.
+    with ``.md`` after it, whatever other suffix is there.
 
     Raises:
         InvalidPathError: It is empty, absolute, or leads upwards.

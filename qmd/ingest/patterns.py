@@ -249,24 +249,24 @@ def _translate(pattern: str, groups: Iterator[int]) -> str:
             components[-1].append(token)
     parts: list[str] = []  # the regex so far
     pending: list[str] = []  # components since the last "**", each with its slash
-    is_behind_globstar = False
+    is_after_globstar = False
     last = len(components) - 1
     for position, component in enumerate(components):
         if len(component) < 2 or set(component) != {_STAR}:
             pending.append(_component(component, groups) + ("" if position == last else "/"))
             continue
         run = "".join(pending)
-        if is_behind_globstar and run:
+        if is_after_globstar and run:
             # The next "**" matches any rest, so the nearest match is as good as any other, and
             # the regex need not backtrack into this part.
             parts.append(_nearest(f"(?:[^/]+/)*?{run}", groups))
         else:
             parts.append(run)
         pending = []
-        is_behind_globstar = True
+        is_after_globstar = True
         if position == last:
             return "".join(parts) + "(?s:.+)"
-    if is_behind_globstar:
+    if is_after_globstar:
         parts.append("(?:[^/]+/)*")
     return "".join(parts + pending)
 
@@ -327,10 +327,10 @@ def _tokens(pattern: str) -> list[str] | None:
 
 def _bracket(pattern: str, position: int) -> tuple[str, int] | None:
     """
-    Read ``[…]`` in a pattern, from behind the "[" on.
+    Read ``[…]`` in a pattern, from the character after the "[" on.
 
     Returns:
-        The regex for one character, and the position behind the "]"; None if git lets the pattern
+        The regex for one character, and the position after the "]"; None if git lets the pattern
         match nothing.
     """
     negated = pattern.startswith(("!", "^"), position)

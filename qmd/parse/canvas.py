@@ -186,7 +186,7 @@ def _by_group(cards: Iterable[Card], groups: Sequence[Card]) -> dict[int | None,
 
 
 def _outline_of_groups(groups: Sequence[Card]) -> list[tuple[Card, int]]:
-    """The groups, each behind the one around it, and how many groups are around it."""
+    """The groups, each after the one around it, and how many groups are around it."""
     smallest_first = sorted(groups, key=lambda group: group.box.area)
     positions = {id(group): position for position, group in enumerate(smallest_first)}
     below: dict[int | None, list[Card]] = {}

@@ -225,8 +225,8 @@ def _sample(data: bytes) -> bytes:
     while match := _HIGH_RUN.search(data, at):
         high = match.start()
         begin = max(data.rfind(b"\n", at, high), data.rfind(b"\r", at, high), at - 1) + 1
-        behind = _LINE_END.search(data, match.end())
-        end = behind.start() if behind else len(data)
+        after = _LINE_END.search(data, match.end())
+        end = after.start() if after else len(data)
         if size + end - begin > _SAMPLE_BYTES:
             if not lines:  # one endless line: from where it says something
                 lines.append(data[high : min(end, high + _SAMPLE_BYTES)])

@@ -63,7 +63,7 @@ _BARE_VALUE = re.compile(
 class Frontmatter:
     """
     Attributes:
-        body_start: The character behind the closing line, 0 without frontmatter.
+        body_start: The character after the closing line, 0 without frontmatter.
         is_damaged: It is no valid YAML or TOML, and was read line by line or not at all.
     """
 
@@ -77,8 +77,8 @@ def split(text: str) -> Frontmatter:
     """
     The frontmatter of a text, if it begins with one.
 
-    A ``---`` that is never closed, or that has no mapping behind it, is a rule and no
-    frontmatter; properties behind one that is never closed are text, with a warning. Whatever is
+    A ``---`` that is never closed, or that has no mapping after it, is a rule and no
+    frontmatter; properties after one that is never closed are text, with a warning. Whatever is
     wrong inside becomes a warning; what can be read is kept.
     """
     is_toml = text.startswith("+++")
@@ -100,10 +100,10 @@ def is_unended(text: str) -> bool:
 
 
 def _never_ends(fence: str, source: str) -> tuple[str, ...]:
-    """A warning about properties behind a line that may as well be a rule above prose."""
+    """A warning about properties after a line that may as well be a rule above prose."""
     lines = itertools.takewhile(str.strip, _LINE_END.split(source))
     matches = [_PROPERTY_LINE.match(line) for line in lines]
-    # The first line has to be a key: behind a rule may stand a list.
+    # The first line has to be a key: after a rule may stand a list.
     if not matches or matches[0] is None or not matches[0][1] or None in matches:
         return ()
     return (f"The frontmatter never ends: the line '{fence}' below it is missing; read as text.",)
@@ -472,9 +472,9 @@ def _bracketed(line: str, visible: str) -> Iterator[Field]:
 
 def _is_link(visible: str, begin: int, end: int) -> bool:
     """Whether the brackets at these offsets are those of ``[…](…)`` or the inner of ``[[…]]``."""
-    behind = visible[end + 1 : end + 2]
+    after = visible[end + 1 : end + 2]
     return visible[end] == "]" and (
-        behind == "(" or (behind == "]" and visible[max(0, begin - 1) : begin] == "[")
+        after == "(" or (after == "]" and visible[max(0, begin - 1) : begin] == "[")
     )
 
 

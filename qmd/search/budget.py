@@ -1,7 +1,7 @@
 """
 Fits the hits and the documents of a reply into its budget, by `qmd.values.text.fitting_items`.
 
-Snippets are shortened before the last hits are left out; a document is cut behind a line.
+Snippets are shortened before the last hits are left out; a document is cut after a line.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class ReadingBudget:
 
     def take_document(self, document: DocumentSlice, *, is_first: bool) -> DocumentSlice | None:
         """
-        Use room for a document, cut behind the last line that fits.
+        Use room for a document, cut after the last line that fits.
 
         Args:
             is_first: Show the beginning of the document even if there is hardly any room for it.

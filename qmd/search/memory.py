@@ -397,7 +397,7 @@ def _plain_last(relation: str) -> tuple[bool, str]:
 
 
 def _lines(reader: Reader, document_id: int, today: str) -> Iterator[tuple[int, str]]:
-    """The lines behind the frontmatter with their numbers, without facts that hold no more."""
+    """The lines after the frontmatter with their numbers, without facts that hold no more."""
     [full] = reader.documents.full([document_id])
     expired = reader.observations.expired_lines(document_id, today)
     first = full.text.count("\n", 0, full.body_start) + 1

@@ -526,7 +526,7 @@ class _QueryBuilder:
 
     def __init__(self) -> None:
         self._or_is_open = False  # an OR still lacks its right side
-        self._is_behind_narrowing = False
+        self._is_after_narrowing = False
         self._groups: list[dict[Term, None]] = []
         self._single_terms: set[Term] = set()  # those in groups of one term
         self._last_group: dict[Term, None] = {}  # the left side of an OR
@@ -553,18 +553,18 @@ class _QueryBuilder:
         """
         if negated:
             self._excluded_narrowings[narrowing] = None
-        elif self._or_is_open and self._is_behind_narrowing:
+        elif self._or_is_open and self._is_after_narrowing:
             self._narrowings[-1][narrowing] = None
         else:
             self._narrowings.append({narrowing: None})
-        self._or_is_open, self._is_behind_narrowing = False, not negated
+        self._or_is_open, self._is_after_narrowing = False, not negated
 
     def add_text(self, item: _Item) -> None:
         terms = item.terms()
         if item.phrase is None and not terms:
             self._symbols[item.plain] = None
-        is_alternative = self._or_is_open and not self._is_behind_narrowing
-        self._is_behind_narrowing = False
+        is_alternative = self._or_is_open and not self._is_after_narrowing
+        self._is_after_narrowing = False
         if item.negated:
             self._excluded.update(dict.fromkeys(terms))
             self._or_is_open = False

@@ -260,7 +260,7 @@ def _with_dates(filters: Filters) -> Filters:
 
 def without_expand(query: str) -> str:
     """
-    The query without the word ``expand:`` that it begins with, if something stands behind it.
+    The query without the word ``expand:`` that it begins with, if something stands after it.
 
     As tobi/qmd writes a query that the expander words in other ways. That is what happens to every
     query without typed lines.

@@ -483,7 +483,7 @@ def rank_again(
 # The index holds no signs, spacing or word endings, so it matches more than such terms ask for.
 # Text and literal are both normalized (NFKC, no letter case), and any run of blanks equals any
 # other. A literal matches only where the index has the start of a word: ``als*`` is not in
-# ``tutorials``. A sign behind a backslash of Markdown stands for itself, too: ``snake\_case`` is
+# ``tutorials``. A sign after a backslash of Markdown stands for itself, too: ``snake\_case`` is
 # ``snake_case``.
 
 #: Before a text is folded, it is searched for this many leading characters of a literal.

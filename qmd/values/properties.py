@@ -228,7 +228,7 @@ def _row(key: str, value: object) -> PropertyRow:
 
 @lru_cache(maxsize=4096)  # many notes have the same values: a status, a type, a day
 def _written_row(written: str) -> tuple[PropertyKind, str, str, float | None, str | None]:
-    """The columns of a row behind its key, for a value that is written as text."""
+    """The columns of a row after its key, for a value that is written as text."""
     plain = " ".join(written.split())
     text = _folded(plain)
     if not text:
@@ -257,7 +257,7 @@ def _number_text(value: object) -> str:
 
 Column = Literal["text", "number", "date"]
 
-#: Sorts behind each text that begins with what stands before it.
+#: Sorts after each text that begins with what stands before it.
 _LAST = "\U0010ffff"
 
 _KEY = rf"[^\s:：\"“”„＂「」－-][^\s:：\"“”„＂「」]{{0,{MAX_KEY - 1}}}"

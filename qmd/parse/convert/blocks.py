@@ -25,7 +25,7 @@ from qmd.parse.markdown import outline
 if TYPE_CHECKING:
     from lxml import etree
 
-#: Characters of the Markdown of one file; what is behind them is left out.
+#: Characters of the Markdown of one file; what is after them is left out.
 MAX_CHARACTERS = 20_000_000
 #: Lists and quotes inside each other; what lies deeper is written at this depth.
 MAX_DEPTH = 12
@@ -129,7 +129,7 @@ class Blocks:
         self._pieces.append(written)
 
     def _in_containers(self, lines: list[str]) -> str:
-        """The lines with the signs of the open items and quotes, behind what separates them."""
+        """The lines with the signs of the open items and quotes, after what separates them."""
         containers = self._containers
         first = "".join(each.rest if each.is_begun else each.first for each in containers)
         rest = "".join(each.rest for each in containers)
@@ -678,7 +678,7 @@ class LightMarkup(ABC):
 
     @abstractmethod
     def read_line(self) -> None:
-        """Write the line ``at``, perhaps with some behind it, and go on to the next."""
+        """Write the line ``at``, perhaps with some after it, and go on to the next."""
 
     def converted(self) -> Converted:
         """The whole file."""

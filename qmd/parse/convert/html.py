@@ -385,7 +385,7 @@ def _complete_body(root: html_blocks.Element) -> None:
     """
     Put into ``<body>`` what begins it.
 
-    The parser knows no element of HTML 5, and takes one behind the head for a part of it.
+    The parser knows no element of HTML 5, and takes one after the head for a part of it.
     """
     head, body = root.find("head"), root.find("body")
     if head is None:

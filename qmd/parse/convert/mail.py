@@ -136,8 +136,8 @@ def _sources(data: bytes) -> Iterator[bytes]:
         at = match.end()
         is_first = begin is None
         before = data[max(0, match.start() - 3) : match.start()]
-        behind_blank = before.endswith((b"\n\n", b"\n\r\n"))
-        if not is_first and not (behind_blank and _HEADER_LINE.match(data, at)):
+        after_blank = before.endswith((b"\n\n", b"\n\r\n"))
+        if not is_first and not (after_blank and _HEADER_LINE.match(data, at)):
             continue  # a line of a message that begins with "From "
         if begin is not None:
             yield _QUOTED_FROM.sub(rb"\1", data[begin : match.start()])
@@ -148,7 +148,7 @@ def _sources(data: bytes) -> Iterator[bytes]:
 
 def _by_conversation(mails: list[_Mail]) -> list[tuple[_Mail, bool]]:
     """
-    The messages, those of a conversation behind its first one, in the order of the mailbox.
+    The messages, those of a conversation after its first one, in the order of the mailbox.
 
     Of each whether it is the first of its conversation.
     """

@@ -152,7 +152,7 @@ class SheetRow(NamedTuple):
     Attributes:
         number: From 1.
         cells: From column A on, at most `MAX_COLUMNS`.
-        has_more: There is text in a column behind them.
+        has_more: There is text in a column after them.
     """
 
     number: int
@@ -344,7 +344,7 @@ _BUILT_IN = {
 }
 _MAX_FORMAT = 255  # characters, as in Excel
 _INTEGER = re.compile(r"-?\d{1,30}")
-#: Beyond it, floating-point numbers have no digits behind the point.
+#: Beyond it, floating-point numbers have no digits after the point.
 _MOST_DIGITS = 1e21
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
@@ -475,8 +475,8 @@ def _date_fields(parts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     kinds = []
     for number, field in enumerate(fields):
         before = fields[number - 1][0] if number else ""
-        behind = fields[number + 1][0] if number + 1 < len(fields) else ""
-        if field in ("m", "mm") and (before == "h" or behind == "s"):
+        after = fields[number + 1][0] if number + 1 < len(fields) else ""
+        if field in ("m", "mm") and (before == "h" or after == "s"):
             kinds.append("n")
         elif field[0] == "d" and len(field) > 2:
             kinds.append("w")
@@ -527,16 +527,16 @@ def _date_field(at: datetime, kind: str, code: str) -> str:
 
 
 def _around_digits(parts: Sequence[tuple[str, str]]) -> tuple[str, list[str], str]:
-    """What a format writes before a number, its places for digits, and what it writes behind."""
+    """What a format writes before a number, its places for digits, and what it writes after."""
     places = [place for place, (kind, _) in enumerate(parts) if kind in ("digits", "general")]
     if not places:
         return "", [], ""
-    before, behind = (
+    before, after = (
         "".join(text for kind, text in side if kind in ("text", "percent"))
         for side in (parts[: places[0]], parts[places[-1] + 1 :])
     )
     digits = [text for kind, text in parts if kind == "digits"]
-    return _telling(before).lstrip(), digits, _telling(behind).rstrip()
+    return _telling(before).lstrip(), digits, _telling(after).rstrip()
 
 
 def _telling(text: str) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from qmd.store.sql.models import StoredModel
 
 
-#: Growing vectors are kept in up to this many pieces behind the first one, because joining them
+#: Growing vectors are kept in up to this many pieces after the first one, because joining them
 #: copies all of them.
 PIECES = 32
 #: The head of a file: JSON, filled with spaces.
@@ -109,7 +109,7 @@ def extended(
     dimension: int,
     form: Form,
 ) -> LoadedVectors | None:
-    """The vectors with those of rows behind them, as `Vectors.with_places` gives them."""
+    """The vectors with those of rows after them, as `Vectors.with_places` gives them."""
     if not rows:
         return loaded
     packed = np.frombuffer(b"".join(row[3] for row in rows), np.float16)

@@ -533,7 +533,7 @@ def _calculated_span(sign: str, left: timedelta, right: Any) -> timedelta | None
 
 
 def _calculated_date(sign: str, moment: datetime, right: Any) -> Any:
-    """A date and a span are a date, two dates a span; a text behind a date is joined to it."""
+    """A date and a span are a date, two dates a span; a text after a date is joined to it."""
     span = to_span(right)
     if span is not None:
         return moment + span if sign == "+" else moment - span

@@ -228,12 +228,12 @@ class TreeLevel:
     The entries of a folder, its folders first.
 
     Attributes:
-        before, behind: Addresses of the entries that are left out; "" if there are none.
+        before, after: Addresses of the entries that are left out; "" if there are none.
     """
 
     entries: Sequence[TreeEntry]
     before: str = ""
-    behind: str = ""
+    after: str = ""
 
 
 def tree(kb: KnowledgeBase, file: str = "", *, start: str = "") -> TreeLevel:
@@ -264,9 +264,9 @@ def _level(
     if not start and len(paths) > MOST_LISTED and chosen > paths[-2] and chosen > folder:
         start = chosen  # what the person looks at stands in the list, however long that is
         paths = kb.paths_from(folder, limit=MOST_LISTED + 1, start=start)
-    behind = ""
+    after = ""
     if len(paths) > MOST_LISTED:
-        behind = f"{folder_view(folder)}?from={address(paths.pop())}"
+        after = f"{folder_view(folder)}?from={address(paths.pop())}"
     entries = [
         TreeEntry(
             name=path.removeprefix(folder).removesuffix("/" if path.endswith("/") else ".md"),
@@ -279,7 +279,7 @@ def _level(
         for path in paths
     ]
     entries.sort(key=lambda each: (not each.is_folder, _natural(each.name)))
-    return TreeLevel(entries, folder_view(folder) if start else "", behind)
+    return TreeLevel(entries, folder_view(folder) if start else "", after)
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

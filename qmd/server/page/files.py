@@ -115,7 +115,7 @@ def disposition(name: str) -> str:
 
 
 def _range(match: re.Match[str], size: int) -> tuple[int, int]:
-    """The first byte of a range and the one behind it."""
+    """The first byte of a range and the one after it."""
     if not match[1]:
         return max(0, size - int(match[2])), size
     return int(match[1]), min(size, int(match[2]) + 1) if match[2] else size

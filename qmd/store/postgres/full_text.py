@@ -149,7 +149,7 @@ class PostgresFullText(FullText):
 # of the weights of its occurrences; the operators INTERSECT, UNION and EXCEPT of these.
 
 _OPERATORS = {"all": " INTERSECT ", "any": " UNION ", "but not": " EXCEPT "}
-#: Sorts behind every token that begins with what stands before it.
+#: Sorts after every token that begins with what stands before it.
 _LAST = "\U0010ffff"
 #: From so many words on, a phrase is looked up word by word: the server takes 60 ms to plan joins
 #: of eight.
@@ -370,7 +370,7 @@ def _places_of_many(words: tuple[str, ...], prefix: bool, values: list[object]) 
 FIELD_BITS = 26
 #: Characters of the longest token that is stored whole: an index of PostgreSQL has 2,704 bytes.
 LONGEST = 400
-#: Before and behind these characters a token of FTS5 ends, whatever it is.
+#: Before and after these characters a token of FTS5 ends, whatever it is.
 WORDS = re.compile(r"[^\x00-/:-@\[-`{-\x7f\s]+")
 #: A word of these characters is one token, as it is; half of the words of Chinese texts occur once.
 OWN_TOKEN = re.compile("[\u3041-\u3096\u30a1-\u30fa\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{1,400}")

@@ -329,7 +329,7 @@ class Sql(NamedTuple):
     ) -> Iterator[Row]:
         """
         The rows of a statement in which ``{}`` stands for the condition that a column is one of the
-        keys; the other values stand behind it.
+        keys; the other values stand after it.
         """
         for condition, some in self.dialect.any_of(list(set(keys))):
             yield from self.run(sql.format(condition), [*some, *values], as_binary=True)

@@ -363,7 +363,7 @@ class Documents:
 
     def entries(self, collection: str, prefix: str, limit: int, start: str = "") -> list[str]:
         """
-        The first paths that begin with ``prefix``, cut behind the next slash, each once.
+        The first paths that begin with ``prefix``, cut after the next slash, each once.
 
         ``notes/20`` gives the folder ``notes/2025/`` and the document ``notes/20.md``, in order.
         One step in the index for each of them. Those before ``start``, an entry, are left out.

@@ -420,7 +420,7 @@ def chunk_texts(sql: Sql, clauses: str, values: Sequence[object]) -> list[ChunkT
     The chunks that the clauses select.
 
     Args:
-        clauses: SQL behind ``FROM chunks k JOIN documents d``.
+        clauses: SQL after ``FROM chunks k JOIN documents d``.
     """
     rows = sql.run(
         "SELECT k.id, coalesce(k.next_hash, k.hash), d.title, k.heading_path, k.document_id,"
