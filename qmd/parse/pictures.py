@@ -80,7 +80,7 @@ def picture_of_photo(path: str, data: bytes, number: int) -> Pixels:
     try:
         image = _heic(data) if is_heic else Image.open(BytesIO(data), formats=_FORMATS)
         if image.width * image.height > _MOST_PIXELS:
-            raise ValueError(f"it has more than {_MOST_PIXELS:,} pixels")
+            raise Image.DecompressionBombError
         image.draft("RGB", (_LONGEST_PHOTO, _LONGEST_PHOTO))
         image.thumbnail((_LONGEST_PHOTO, _LONGEST_PHOTO))
         image = ImageOps.exif_transpose(image)

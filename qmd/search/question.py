@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Each run of `query` has at least this many documents, if so many match.
 RUN_DEPTH = 100
 #: An expander writes at most this many expansions of one query.
-EXPANSIONS = 5
+MAX_EXPANSIONS = 5
 
 _LINE = lazy.pattern(r"\s*(lex|vec|hyde|intent)[:：](.*)", re.DOTALL | re.IGNORECASE)
 
@@ -149,7 +149,7 @@ def expanded(question: Question, models: SearchModels) -> Question:
         return question
     try:
         expansions: Sequence[Expansion] = models.expander.expand(
-            question.prompt, limit=EXPANSIONS, timeout_s=models.timeout_s
+            question.prompt, limit=MAX_EXPANSIONS, timeout_s=models.timeout_s
         )
     except InferenceError as error:
         return replace(question, problem=engine_text("Not expanded: {error}", error=error.message))

@@ -372,7 +372,7 @@ class _CellFormat:
         self._is_date = not kinds.isdisjoint(("date", "elapsed")) and "general" not in kinds
         if self._is_date:
             self._parts = _date_fields(self._parts)
-        self._has_words = any(kind == "text" and is_cjk(text) for kind, text in self._parts)
+        self._has_cjk = any(kind == "text" and is_cjk(text) for kind, text in self._parts)
         self._kinds = {kind for kind, _ in self._parts}
         self._percents = sum(kind == "percent" for kind, _ in self._parts)
         self._before, digits, self._behind = _around_digits(self._parts)
@@ -427,18 +427,18 @@ class _CellFormat:
         """The time of a day; empty if the format shows none."""
         if self._kinds.isdisjoint("hns"):
             return ""
-        if self._has_words and self._kinds.isdisjoint("ymdwe"):
+        if self._has_cjk and self._kinds.isdisjoint("ymdwe"):
             return self._rendered(moment)
         return moment.at.strftime("%H:%M:%S").removesuffix(":00")
 
     def _date(self, moment: _Moment) -> str:
         """The parts of a date that the format shows."""
         kinds = self._kinds
-        if "e" in kinds or (not self._has_words and kinds.issuperset("ymd")):
+        if "e" in kinds or (not self._has_cjk and kinds.issuperset("ymd")):
             text = moment.at.isoformat(sep=" ")
             has_time = not kinds.isdisjoint("hns")
             return text.removesuffix(" 00:00:00").removesuffix(":00") if has_time else text[:10]
-        if self._has_words or "y" not in kinds or not kinds.isdisjoint("dw"):
+        if self._has_cjk or "y" not in kinds or not kinds.isdisjoint("dw"):
             return self._rendered(moment)
         return moment.at.strftime("%Y-%m" if "m" in kinds else "%Y")
 
