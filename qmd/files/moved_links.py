@@ -335,9 +335,7 @@ class _NewPath(NamedTuple):
     reason: str = ""
 
 
-def rewritten_note(
-    text: str, move: Move, source: str, source_after: str | None = None
-) -> Rewritten:
+def rewrite_note(text: str, move: Move, source: str, source_after: str | None = None) -> Rewritten:
     """
     The text of a note after a move; the time is linear.
 
@@ -459,10 +457,10 @@ def _changed(text: str, plan: list[_NewPath]) -> Iterator[LinkInText]:
         yield LinkInText(span.link.line, whole)
 
 
-def rewritten_canvas(
+def rewrite_canvas(
     text: str, move: Move, source: str, source_after: str | None = None
 ) -> Rewritten:
-    """As `rewritten_note`. What is no JSON has no links."""
+    """As `rewrite_note`. What is no JSON has no links."""
     if not _is_json(text):
         return Rewritten(text)
     parts: list[str] = []
@@ -479,7 +477,7 @@ def rewritten_canvas(
             if key == '"file"':
                 card = _card_of_file(value, move)
             else:
-                card = rewritten_note(value, move, source, source_after)
+                card = rewrite_note(value, move, source, source_after)
             changed += [link._replace(line=line) for link in card.changed]
             left += [link._replace(line=line) for link in card.left]
             new = match.group() if card.text == value else _json(card.text, match.group())
@@ -527,6 +525,6 @@ def _is_json(text: str) -> bool:
 #: What rewrites the links of a file. Of a format without a rewriter, a move lists the links that
 #: lose their target.
 REWRITERS: Mapping[FileFormat, Callable[[str, Move, str, str | None], Rewritten]] = {
-    MARKDOWN: rewritten_note,
-    CANVAS: rewritten_canvas,
+    MARKDOWN: rewrite_note,
+    CANVAS: rewrite_canvas,
 }

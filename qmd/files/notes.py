@@ -33,7 +33,7 @@ from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode, encoding_of
 from qmd.values import writing
-from qmd.values.text import escape_halves, is_safe_name, is_utf8, one_line
+from qmd.values.text import as_utf8, is_safe_name, is_utf8, one_line
 
 #: A note with more bytes is not read.
 MAX_BYTES = 64 * 1024 * 1024
@@ -192,19 +192,17 @@ class Notes:
                 "", tuple(writing.FolderEntry(name, True) for name in vault.collections)
             )
         if not can_exist(folder):
-            raise errors.FolderNotFoundError(escape_halves(folder))
+            raise errors.FolderNotFoundError(as_utf8(folder))
         place = vault.locate(folder)
         try:
             entries = _entries(place)
         except NotADirectoryError:
             if os.path.exists(place.target):  # noqa: PTH110 - Path's raises where it may not look
                 raise errors.InvalidPathError(f"Path is not a folder: {folder or '/'}") from None
-            raise errors.FolderNotFoundError(folder or escape_halves(str(place.root))) from None
+            raise errors.FolderNotFoundError(folder or as_utf8(str(place.root))) from None
         except OSError as error:
             if error.errno in _NOT_THERE:
-                raise errors.FolderNotFoundError(
-                    folder or escape_halves(str(place.root))
-                ) from error
+                raise errors.FolderNotFoundError(folder or as_utf8(str(place.root))) from error
             raise _failed("read folder", folder or "/", error) from error
         entries.sort(key=lambda entry: (not entry.is_folder, entry.name))
         return writing.Listing(folder, tuple(entries))
@@ -268,13 +266,13 @@ def _not_found(
         likely = suggestions(requested, notes)
         if vault.collections and not vault.has_root_for(requested):
             hint = f"A path begins with a collection: {', '.join(vault.collections)}"
-    return errors.NoteNotFoundError(escape_halves(requested), likely, hint=hint)
+    return errors.NoteNotFoundError(as_utf8(requested), likely, hint=hint)
 
 
 def _entries(place: ResolvedPath) -> list[writing.FolderEntry]:
     """Raises OSError."""
     with place.entries() as entries:
-        return [writing.FolderEntry(escape_halves(each.name), _is_folder(each)) for each in entries]
+        return [writing.FolderEntry(as_utf8(each.name), _is_folder(each)) for each in entries]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -335,7 +333,7 @@ def _refused(error: errors.QmdError) -> errors.NoteAccessError:
 def _failed(what: str, path: str, error: OSError) -> errors.NoteAccessError:
     reason = error.strerror or str(error)
     remedy = _REMEDIES.get(error.errno or 0)
-    return errors.NoteAccessError(f"Failed to {what}: {reason}: {escape_halves(path)}", hint=remedy)
+    return errors.NoteAccessError(f"Failed to {what}: {reason}: {as_utf8(path)}", hint=remedy)
 
 
 # --- summaries --------------------------------------------------------------------------
@@ -399,7 +397,7 @@ class Summary:
         try:
             written = self._files.rewrite(path, content_of, tool=TOOL)
         except OSError as error:
-            raise errors.FileAccessError(escape_halves(path), error) from error
+            raise errors.FileAccessError(as_utf8(path), error) from error
         problem = written.problem or exclusion_of_file(self._files.store, written.path)
         return writing.WrittenSummary(written.path, checked_mode, problem)
 
@@ -422,7 +420,7 @@ class Summary:
             return appendix.encode(encoding)
         except UnicodeEncodeError as error:
             character = appendix[error.start]
-            raise errors.UnencodableTextError(escape_halves(path), encoding, character) from error
+            raise errors.UnencodableTextError(as_utf8(path), encoding, character) from error
 
 
 def _section(before: str, text: str, at: str, language: writing.Language) -> str:

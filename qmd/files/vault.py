@@ -27,14 +27,7 @@ from qmd.ingest.why import exclusion_of_new_file
 from qmd.system import cancellation
 from qmd.system.beneath import READ, open_beneath, walk_beneath
 from qmd.values import Collection
-from qmd.values.text import (
-    are_alike,
-    escape_halves,
-    is_safe_name,
-    is_utf8,
-    keys_of_target,
-    one_line,
-)
+from qmd.values.text import are_alike, as_utf8, is_safe_name, is_utf8, keys_of_target, one_line
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store
@@ -90,9 +83,7 @@ def plain_path(path: str) -> str:
         raise InvalidPathError("Invalid path: contains a backslash; folders are separated by /")
     if plain.startswith("/") or (sys.platform == "win32" and plain[1:2] == ":"):
         raise InvalidPathError(
-            engine_text(
-                "Invalid path: {path} is absolute; begin at the vault", path=escape_halves(plain)
-            )
+            engine_text("Invalid path: {path} is absolute; begin at the vault", path=as_utf8(plain))
         )
     if ".." in names:
         raise InvalidPathError("Invalid path: '..' would lead out of a folder")
@@ -181,13 +172,13 @@ class Vault:
             target = Path(os.path.realpath(root.joinpath(*names)))
         except OSError as error:  # a link that is being changed
             raise InvalidPathError(
-                f"Invalid path: {escape_halves(path)} cannot be followed: {error.strerror}"
+                f"Invalid path: {as_utf8(path)} cannot be followed: {error.strerror}"
             ) from error
         for each in (root, *self.roots.values()):
             if target == each or each in target.parents:
                 return ResolvedPath(each, target)
         raise InvalidPathError(
-            engine_text("Invalid path: {path} leads out of the vault", path=escape_halves(path))
+            engine_text("Invalid path: {path} leads out of the vault", path=as_utf8(path))
         )
 
     def _collection(self, name: str) -> Path:
@@ -196,7 +187,7 @@ class Vault:
             raise InvalidPathError(
                 engine_text(
                     "Invalid path: no collection named '{name}' (collections: {names})",
-                    name=escape_halves(name),
+                    name=as_utf8(name),
                     names=names,
                 )
             )
@@ -217,7 +208,7 @@ class Vault:
                 f"Invalid path: {one_line(path)} contains control characters or marks of direction"
             )
         if names[-1] == ".md" and len(names) > 1:
-            folder = escape_halves(path.removesuffix(".md"))
+            folder = as_utf8(path.removesuffix(".md"))
             raise InvalidPathError(
                 engine_text(
                     "Invalid path: {folder} names a folder, and a note needs a name", folder=folder

@@ -119,7 +119,7 @@ def _observation_filter(
     )
 
 
-def documents_named(reader: Reader, about: str, selection: Selection) -> list[int]:
+def ids_named(reader: Reader, about: str, selection: Selection) -> list[int]:
     """
     The ids of the documents that a subject means: those with this title, alias or file name.
 
@@ -161,8 +161,8 @@ def _titles(reader: Reader, facts: Sequence[DatedObservation]) -> dict[int, str]
 
 
 def _subject(reader: Reader, about: str, selection: Selection) -> list[int]:
-    """As `documents_named`. Raises DocumentNotFoundError: There is none."""
-    return documents_named(reader, about, selection) or [
+    """As `ids_named`. Raises DocumentNotFoundError: There is none."""
+    return ids_named(reader, about, selection) or [
         lookup.resolve.resolve(reader, about).document.id
     ]
 

@@ -115,7 +115,7 @@ def unknown_keys(
     ]
 
 
-def one_short_line(value: object) -> str:
+def cut_line(value: object) -> str:
     """A value in a message: one line, cut."""
     text = " ".join(str(value).split())
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
@@ -393,7 +393,7 @@ def _left_of(name: str, entry: Mapping[str, object]) -> Iterator[transfer.NotTak
     """What qmd does not take of a collection."""
     if update := _text(entry, "update"):
         yield transfer.NotTaken(
-            f"{name}: update command '{one_short_line(update)}'",
+            f"{name}: update command '{cut_line(update)}'",
             "qmd runs no commands before it indexes. 'qmd update --pull' pulls git repositories.",
         )
     yield from unknown_keys(entry, _COLLECTION_KEYS, f"{name}: ")
@@ -407,8 +407,7 @@ def _left_of_file(values: Mapping[str, object]) -> Iterator[transfer.NotTaken]:
     for key in ("editor_uri", "editor_uri_template"):
         if link := _text(values, key):
             yield transfer.NotTaken(
-                key,
-                f"Put it into qmd's config.toml if you want it: editor = '{one_short_line(link)}'",
+                key, f"Put it into qmd's config.toml if you want it: editor = '{cut_line(link)}'"
             )
     yield from unknown_keys(values, _FILE_KEYS, "")
 

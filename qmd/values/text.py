@@ -263,7 +263,7 @@ def harmless(text: str) -> str:
     return re.sub(UNSAFE, _escape, text)
 
 
-def all_visible(text: str) -> str:
+def visible(text: str) -> str:
     """
     Escape control characters and invisible characters.
 
@@ -413,6 +413,6 @@ def replace_halves(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def escape_halves(text: str) -> str:
+def as_utf8(text: str) -> str:
     """Escape a text for messages: a half becomes ``\\udcNN``."""
     return text.encode("utf-8", "backslashreplace").decode()
