@@ -40,7 +40,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         work = (arguments.work or Path(temporary)).resolve()
         for size in map(int, arguments.sizes.split(",")):
-            figures = measure_size(work / str(size), arguments.url, size, arguments)
+            figures = measure_size(
+                work / str(size), arguments.url, size, arguments.words, arguments.questions
+            )
             raw[str(size)] = figures
             for what, (ours, reference) in figures.items():
                 unit = what.rpartition(", ")[2]
@@ -51,12 +53,13 @@ def main() -> None:
 
 
 def measure_size(
-    root: Path, url: str, size: int, arguments: argparse.Namespace
+    root: Path, url: str, size: int, words: int, questions: int
 ) -> dict[str, tuple[float, float]]:
     """What → the figures of PostgreSQL and of SQLite."""
+    corpus = Corpus(words)
     notes = root / "notes"
     root.mkdir(parents=True, exist_ok=True)
-    make_files(notes, size, Corpus(arguments.words))
+    make_files(notes, size, corpus)
     databases = {"PostgreSQL": in_schema(url, f"qmd_{size}"), "SQLite": str(root / "e.sqlite")}
     figures: dict[str, list[float]] = {}
     for database in databases.values():
@@ -76,7 +79,7 @@ def measure_size(
         KnowledgeBase.open(databases["SQLite"]) as sqlite,
     ):
         every: list[list[float]] = [[], []]
-        for kind, texts in Corpus(arguments.words).questions(arguments.questions).items():
+        for kind, texts in corpus.questions(questions).items():
             times: list[list[float]] = [[], []]
             for text in texts:
                 for number, kb in enumerate((postgres, sqlite)):

@@ -1,11 +1,13 @@
 """
 The goals of version 2 in one run, beside tobi/qmd and the limits of the machine.
 
-    python benchmarks/goals.py FOLDER FIXTURE [--chinese FOLDER] [--rounds 3] [--work DIR]
+    python benchmarks/goals.py FOLDER FIXTURE [--chinese FOLDER] [--postgres URL] [--rounds 3]
+        [--files 10000] [--work DIR]
 
 FOLDER holds English Markdown and nothing else (the goals were set for 11,760 pages of Windows
-documentation), FIXTURE long questions (`judgments/report-en.json`). With `--files 100000` so many
-generated files are indexed, too, which takes minutes. `engines_scale.py` has the rest: PostgreSQL.
+documentation), FIXTURE long questions (`judgments/report-en.json`), URL is an empty database of a
+PostgreSQL server. With `--files 100000` so many generated files are indexed, in PostgreSQL as well,
+which takes minutes.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ import json
 import random
 import re
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 
 import embed
+import engines_scale
 import index
 import knn
 import measure
@@ -33,6 +37,8 @@ INDEX, RE_INDEX, SIZE, SIZE_ELSEWHERE = 0.30, 0.08, 2.0, 3.5
 #: CPU of a `qmd search` beside a bare Python with one MATCH, and of a nearest-neighbour search
 #: beside numpy.
 PROCESS, KNN = 1.6, 0.4
+#: PostgreSQL beside a file, on the clock: a first index, and the p95 of searches of all kinds.
+POSTGRES = {"index": (2, "s"), "search, all kinds, p95": (1.5, "ms")}
 #: CPU of a vector beside bare onnxruntime, which is what one took before.
 VECTOR = 0.5
 #: p50 and p95 of a search beside the server's simplest reply: 4 and 8 ms beside .9 ms of `/health`,
@@ -50,6 +56,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("fixture", type=Path)
     parser.add_argument("--chinese", type=Path, help="a folder of Chinese Markdown")
+    parser.add_argument("--postgres", metavar="URL")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--files", type=int, default=10_000, help="generated ones")
     parser.add_argument("--work", type=Path, help="keeps the trees and the peer for next time")
@@ -94,7 +101,20 @@ def benchmark(arguments: argparse.Namespace, work: Path) -> None:
     rows.append(
         Row("vector of a text, CPU", ours, bare, "ms", "bare onnxruntime", VECTOR, "60 texts")
     )
+    if arguments.postgres:
+        rows += in_postgres(arguments.postgres, work / "engines", arguments.files, raw)
+        sys.argv[sys.argv.index(arguments.postgres)] = "postgresql://…"
     measure.report("goals", rows, raw, [f"{arguments.rounds} rounds, {CALLS} questions"])
+
+
+def in_postgres(url: str, work: Path, size: int, raw: dict[str, object]) -> list[Row]:
+    """What PostgreSQL takes for ``size`` generated documents, beside a file."""
+    figures = engines_scale.measure_size(work, url, size, words=130, questions=10)
+    raw["PostgreSQL and SQLite"] = figures
+    return [
+        Row(f"PostgreSQL: {what}", *figures[f"{what}, {unit}"], unit, "SQLite", goal, f"{size:,}")
+        for what, (goal, unit) in POSTGRES.items()
+    ]
 
 
 def mixed_questions(folder: Path, fixture: Path) -> list[str]:

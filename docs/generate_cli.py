@@ -1,7 +1,8 @@
 """
 Writes the reference of the command line into docs/cli.md, between its two markers.
 
-Run ``python docs/generate_cli.py`` after changing a command; a test fails when it is stale.
+Run ``.venv-tests/bin/python docs/generate_cli.py`` after changing a command; a test fails when it
+is stale.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from qmd.cli.command import Command, Group, all_commands
 from qmd.cli.main import cli
 
 DOCUMENT = Path(__file__).with_name("cli.md")
-BEGIN = "<!-- generated: python docs/generate_cli.py -->\n"
+BEGIN = "<!-- generated: docs/generate_cli.py -->\n"
 END = "<!-- end of generated text -->\n"
 
 

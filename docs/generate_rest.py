@@ -1,7 +1,8 @@
 """
 Writes docs/rest.md from the description of the REST face, and from replies to its examples.
 
-Run ``python docs/generate_rest.py`` after changing an endpoint; a test fails when it is stale.
+Run ``.venv-tests/bin/python docs/generate_rest.py`` after changing an endpoint; a test fails when
+it is stale.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ EXAMPLE = Path(__file__).with_name("example")
 INTRODUCTION = """\
 # REST
 
-<!-- generated: python docs/generate_rest.py -->
+<!-- generated: docs/generate_rest.py -->
 
 `qmd server` answers HTTP requests on port 18765 of this machine: JSON in, JSON out.
 [server.md](server.md) says how to start and protect the server. `GET /openapi.json` describes every

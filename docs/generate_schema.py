@@ -3,9 +3,9 @@ Writes docs/schema.md from a live database, whose statements have comments.
 
 And migrations/new.sql, which makes a new database as all migrations would, one after the other.
 
-Run ``python docs/generate_schema.py`` after adding a migration; a test fails when it is stale.
-``python docs/generate_schema.py --postgres 0032_name`` writes the same migration for PostgreSQL, so
-that a table is declared once.
+Run ``.venv-tests/bin/python docs/generate_schema.py`` after adding a migration; a test fails when
+it is stale. With ``--postgres 0032_name`` it writes the same migration for PostgreSQL, too, so that
+a table is declared once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WHOLE = migrations_folder() / migrate.WHOLE
 INTRODUCTION = """\
 # The database
 
-<!-- generated: python docs/generate_schema.py -->
+<!-- generated: docs/generate_schema.py -->
 
 One SQLite file holds all of qmd's data, in ordinary tables, FTS5 and views. Any SQLite of version
 3.40 or newer opens, counts, searches and browses all of it without an extension: the `sqlite3`
@@ -92,15 +92,25 @@ def document() -> str:
             connection.close()
 
 
-def whole() -> str:
-    """The whole of migrations/new.sql."""
+def whole(folder: Path) -> str:
+    """
+    The whole of migrations/new.sql, for the migrations of a folder.
+
+    Raises SystemExit: One of them fails; the message names it.
+    """
     with tempfile.TemporaryDirectory() as directory:
         steps = Path(directory, "migrations")
-        shutil.copytree(migrations_folder(), steps, ignore=shutil.ignore_patterns(WHOLE.name))
+        steps.mkdir()
         path = Path(directory, "new.sqlite")
         connection = library.connect(path, read_only=False)
         try:
-            migrate.migrate(connection, path, steps)
+            for name in available(folder):  # one by one: an error of SQLite names no file
+                step = next(folder.glob(f"{name}.*"))
+                shutil.copy(step, steps)
+                try:
+                    migrate.migrate(connection, path, steps)
+                except library.Error as error:
+                    raise SystemExit(f"{step}: {error}") from error
             return "\n".join(_statements(connection))
         finally:
             connection.close()
@@ -108,7 +118,7 @@ def whole() -> str:
 
 def _statements(connection: sqlite3.Connection) -> Iterator[str]:
     """What makes the objects of a database, and their rows."""
-    yield "-- generated: python docs/generate_schema.py"
+    yield "-- generated: docs/generate_schema.py"
     for name, kind, sql in connection.execute(
         "SELECT m.name, t.type, m.sql FROM sqlite_master m LEFT JOIN pragma_table_list t"
         " ON t.name = m.name WHERE t.type IS NOT 'shadow' AND m.sql NOT NULL"
@@ -225,7 +235,11 @@ def _write_for_postgres(name: str) -> None:
     before = next(folder.glob(f"[0-9][0-9][0-9][0-9]_{name[5:]}.sql"), None)
     number = int(available(folder)[-1][:4]) + 1
     target = before or folder / f"{number:04}_{name[5:]}.sql"
-    target.write_text(for_postgres(source.read_text(encoding="utf-8")), encoding="utf-8")
+    try:
+        script = for_postgres(source.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SystemExit(f"{target}: {error}") from error
+    target.write_text(script, encoding="utf-8")
     print(target)
 
 
@@ -297,7 +311,7 @@ def _escaped(text: str) -> str:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--postgres"]:
-        _write_for_postgres("".join(sys.argv[2:3]).removesuffix(".sql"))
-    WHOLE.write_text(whole(), encoding="utf-8")
+    WHOLE.write_text(whole(migrations_folder()), encoding="utf-8")
     DOCUMENT.write_text(document(), encoding="utf-8")
+    if sys.argv[1:2] == ["--postgres"]:  # last: only a migration that SQLite takes is translated
+        _write_for_postgres("".join(sys.argv[2:3]).removesuffix(".sql"))

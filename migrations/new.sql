@@ -1,4 +1,4 @@
--- generated: python docs/generate_schema.py
+-- generated: docs/generate_schema.py
 CREATE TABLE "_sqlite_migrations" (
    "id" INTEGER PRIMARY KEY,
    "migration_set" TEXT,

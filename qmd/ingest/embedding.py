@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import takewhile
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
@@ -226,7 +227,7 @@ class _Run:
         texts = {
             digest: text
             for digest, text in texts_of(chunks).items()
-            if digest in codes and not codes[digest].startswith(MARK) and is_english(text)
+            if not codes[digest].startswith(MARK) and is_english(text)
         }
         vectors = english.embed_passages(list(texts.values())) if texts else ()
         with_vectors = {
@@ -419,9 +420,15 @@ def _english_up_to(reader: Reader, model: StoredModel) -> int:
 def _lacking_english(
     reader: Reader, model: StoredModel
 ) -> tuple[list[ChunkText], dict[bytes, bytes]]:
-    """The next chunks that nobody has looked at for that, and the codes of their texts by hash."""
+    """
+    The next chunks that nobody has looked at for that, and the codes of their texts by hash.
+
+    None comes after a chunk that still waits for its token states: that one would be passed over.
+    """
     chunks = reader.tokens.after(model, _english_up_to(reader, model), BATCH)
-    return chunks, reader.tokens.cached(model, [chunk.hash for chunk in chunks])
+    codes = reader.tokens.cached(model, [chunk.hash for chunk in chunks])
+    ready = list(takewhile(lambda chunk: chunk.hash in codes, chunks))
+    return ready, {chunk.hash: codes[chunk.hash] for chunk in ready}
 
 
 def texts_of(chunks: Iterable[ChunkText]) -> dict[bytes, str]:

@@ -219,7 +219,8 @@ class Operation:
     lane: Lane = "read"
 
     def __init__(self, run: Callable[..., Any], about: Mapping[str, Any]) -> None:
-        assert about.keys() <= Operation.__annotations__.keys(), about
+        if unknown := about.keys() - Operation.__annotations__.keys():
+            raise TypeError(f"Operations have no {', '.join(sorted(unknown))}: {run.__name__}")
         self.run = run
         self._about = about
         vars(self).update(about)
@@ -442,9 +443,14 @@ class _Fields(dict[str, Any]):
 
     def __init__(self, operation: Operation, value: Any) -> None:
         super().__init__(total=operation.total(value))
+        self._operation = operation
         self._value = value
 
     def __missing__(self, name: str) -> Any:
+        if not hasattr(self._value, name):
+            raise TypeError(
+                f"The reply has no {name}, which a text of {self._operation.name} names"
+            )
         return getattr(self._value, name)
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from qmd.search.meaning.nearness import QuestionVector, WholeDocument
     from qmd.store import Reader
 
-# --- all constants of the ranking of `query` ----------------------------------------------
+# --- the constants of the evidence --------------------------------------------------------
 
 #: What one standard deviation adds to the sum, in each part.
 WEIGHTS: Mapping[EvidencePart, float] = {

@@ -1,5 +1,5 @@
 """
-The fourth step of every search: judge how likely each hit is to answer the question.
+Judges how likely each hit is to answer the question.
 
 A blend only orders the candidates of one search, and even a hopeless query has a best one.
 `relevance` is a probability: of the best hits with a relevance of 0.7, about seven in ten answer

@@ -1,4 +1,4 @@
-"""The last step of every search: the hits of the reply, each with its snippet."""
+"""Makes the hits of a reply, each with its snippet."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-The third step of `vsearch` and `query`: put the documents of all runs in order.
+Puts the documents of all runs of `vsearch` and `query` in order.
 
 For `query` there are two orders. Where there are vectors, the evidence decides
 (`qmd.search.evidence`); a reranker that the user has named is a part of it. Without vectors, and

@@ -1,4 +1,4 @@
-"""The second step of `query`: full text and the vectors search for every text of the question."""
+"""Retrieves for `query`: full text and the vectors search for every text of the question."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """
 The three searches, each a composition of the same steps::
 
-    parse → retrieve → rank → judge → present
+    parse → retrieve → rank → lead → judge → present → spelling
 
-A retriever makes the candidates, and each later step fills in what it learns of them
-(`qmd.search.candidates`). A step that could do only a part of its work says so in a ``problem``;
-`SearchReply.degraded` joins these sentences.
+`search` keeps the order of its retriever; in `vsearch` no names lead. A retriever makes the
+candidates, and each later step fills in what it learns of them (`qmd.search.candidates`). A step
+that could do only a part of its work says so in a ``problem``; `SearchReply.degraded` joins these
+sentences.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def _spelled(
     reply: SearchReply,
     again: Callable[[SearchRequest], SearchReply],
 ) -> SearchReply:
-    """The last step: say what may have been meant, if no document has a word, or no hit is left."""
+    """Say what may have been meant, if no document has a word, or no hit is left."""
     has_all_words = all(weighed.documents for weighed in words.weights.values())
     if not request.spelling or (has_all_words and reply.hits):
         return reply

@@ -251,7 +251,9 @@ def test_the_database_can_be_named_before_and_behind_every_command(name: str) ->
 
 def test_the_reference_is_up_to_date() -> None:
     document = (DOCS / "cli.md").read_text(encoding="utf-8")
-    assert generator().fresh(document) == document, "run: python docs/generate_cli.py"
+    assert generator().fresh(document) == document, (
+        "run: .venv-tests/bin/python docs/generate_cli.py"
+    )
 
 
 @pytest.mark.parametrize(

@@ -457,7 +457,9 @@ def test_a_command_misses_an_argument_that_it_needs(served: Served, name: str) -
 def test_every_operation_says_what_it_is_in_both_languages() -> None:
     for operation in OPERATIONS.values():
         summary = operation.paragraphs[0]
-        assert summary.endswith(".") and len(summary) <= 67, summary
+        assert summary.endswith(".") and len(summary) <= 67, (
+            f"a summary is one sentence of at most 67 characters: {summary}"
+        )
         assert operation.zh.endswith("。") == ("tool" in faces_of(operation))
         assert arguments_of(operation).model_fields.keys() >= {
             each.name for each in operation.arguments

@@ -16,6 +16,7 @@ from support.site import Served, http_client, serve
 import qmd
 from qmd.engine_text import engine_text, with_cause
 from qmd.errors import NotFoundError
+from qmd.parse.formats import FORMATS
 from qmd.server.page.templating import engine_texts
 from tests.support.source_trees import source_nodes
 
@@ -98,9 +99,14 @@ def test_each_sentence_that_the_page_shows_has_a_chinese_wording(module: str) ->
     assert sorted(shown - translated - TO_MODELS - {"{}"}) == []  # "{}": made elsewhere
 
 
+def test_what_to_do_with_a_skipped_file_has_a_chinese_wording() -> None:
+    assert {each.remedy for each in FORMATS} - SENTENCES.keys() == set()
+
+
 def test_each_sentence_has_a_wording_with_no_other_fields() -> None:
     for english, chinese in SENTENCES.items():
         fields = FIELD.findall(english)
+        assert not re.search("[{}]", FIELD.sub("", english)), f"braces are fields: {english}"
         assert set(FIELD.findall(chinese)) <= set(fields), english
         assert len(set(fields)) == len(fields), english
         sentence = engine_text(english, **{field.strip("{}"): "x7" for field in fields})

@@ -14,6 +14,8 @@ import pytest
 from support.cli import Scratch
 
 from qmd.cli.main import cli
+from qmd.operations import every_own
+from qmd.parse.formats import CODE, FORMATS
 from qmd.system.user_dirs import user_dir
 
 ROOT = Path(__file__).parents[2]
@@ -147,6 +149,33 @@ def test_every_page_is_named_by_the_index_of_pages() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     pages = {page.name for page in ROOT.glob("docs/*.md")} - {"README.md"}
     assert not {page for page in pages if f"]({page})" not in index}
+
+
+#: Commands of which their help says all.
+IN_THE_HELP_ALONE = {
+    *("multi-get", "posts list", "posts read", "chat delete", "chat rename"),
+    *("collection rename", "collection show", "context list", "context rm"),
+}
+
+
+def test_every_command_stands_in_a_page() -> None:
+    """In what people wrote: a reference that is made from the code has all commands."""
+    pages = (page.read_text(encoding="utf-8") for page in ROOT.glob("docs/*.md"))
+    written = "\n".join(page.partition("<!-- generated")[0] for page in pages)
+    commands = {each.command_name for each in every_own() if each.command_name is not None}
+    missing = {name for name in commands if not re.search(rf"qmd {name}\b", written)}
+    assert missing == IN_THE_HELP_ALONE, "a command has a row in the page of its family in docs/"
+
+
+def test_every_suffix_stands_in_the_page_of_formats() -> None:
+    page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    suffixes: dict[str, set[str]] = {}
+    for row in re.findall(r"^\| (.*`\..*)$", page, re.MULTILINE):
+        name, cell, *_ = row.split(" | ")
+        suffixes[re.sub(r"\[(.*)\]\(.*\)", r"\1", name)] = set(re.findall(r"`(\.\w+)`", cell))
+    of_code = suffixes.pop(CODE.name)  # the page names one of each language, "and their kin"
+    assert suffixes == {each.name: set(each.suffixes) for each in FORMATS if each != CODE}
+    assert of_code < set(CODE.suffixes)
 
 
 def test_the_tests_that_the_security_page_names_are_there() -> None:

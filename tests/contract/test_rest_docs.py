@@ -10,7 +10,7 @@ DOCUMENT: str = GENERATOR["DOCUMENT"].read_text(encoding="utf-8")
 
 
 def test_the_rest_document_is_fresh() -> None:
-    assert GENERATOR["document"]() == DOCUMENT, "run: python docs/generate_rest.py"
+    assert GENERATOR["document"]() == DOCUMENT, "run: .venv-tests/bin/python docs/generate_rest.py"
 
 
 def test_no_example_shows_a_failure_but_the_one_that_means_to() -> None:

@@ -7,15 +7,18 @@ import runpy
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from sqlite3 import Connection
 
 import psycopg
 import pytest
 from support.cli import filled
 
 from qmd.store import open_store
+from qmd.store.migrations import migrations_folder
+from qmd.store.scoped import ScopeWords, visible_rows
 from qmd.values.location import ServerDatabase
 
 ROOT = Path(__file__).parents[2]
@@ -25,13 +28,38 @@ WHOLE: str = GENERATOR["WHOLE"].read_text(encoding="utf-8")
 DOCUMENT: str = GENERATOR["DOCUMENT"].read_text(encoding="utf-8")
 
 
+@pytest.fixture
+def new_database(tmp_path: Path) -> Iterator[Connection]:
+    """As another program opens it."""
+    open_store(tmp_path / "index.sqlite", create=True).close()
+    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as connection:
+        yield connection
+
+
 def test_the_schema_document_is_fresh() -> None:
-    assert GENERATOR["document"]() == DOCUMENT, "run: python docs/generate_schema.py"
+    assert GENERATOR["document"]() == DOCUMENT, (
+        "run: .venv-tests/bin/python docs/generate_schema.py"
+    )
 
 
 @pytest.mark.migrates
 def test_the_script_of_new_databases_is_fresh() -> None:
-    assert GENERATOR["whole"]() == WHOLE, "run: python docs/generate_schema.py"
+    made = GENERATOR["whole"](migrations_folder())
+    assert made == WHOLE, "run: .venv-tests/bin/python docs/generate_schema.py"
+
+
+def test_a_migration_that_fails_is_named(tmp_path: Path) -> None:
+    (tmp_path / "0001_first.sql").write_text("-- First.\nCREATE TABLE a (x);\n")
+    (tmp_path / "0002_bad.sql").write_text("-- Bad.\nALTER TABLE nowhere ADD COLUMN y;\n")
+    with pytest.raises(SystemExit, match=r"0002_bad\.sql: no such table: nowhere"):
+        GENERATOR["whole"](tmp_path)
+
+
+def test_the_example_of_a_new_column_is_a_migration(new_database: Connection) -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^ +(ALTER TABLE .*;)$", page, re.MULTILINE)
+    new_database.execute(example)
+    assert "COMMENT ON COLUMN" in for_postgres(f"-- A reason.\n{example}\n")
 
 
 @pytest.mark.parametrize(
@@ -91,23 +119,25 @@ OF_POSTGRES = """
 
 
 def test_both_engines_have_the_same_tables_and_columns(
-    postgres_database: ServerDatabase, tmp_path: Path
+    postgres_database: ServerDatabase, new_database: Connection
 ) -> None:
     """A migration that was written for one engine alone is noticed here, or named above."""
-    open_store(tmp_path / "index.sqlite", create=True).close()
-    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as file:
-        in_sqlite = file.execute(
-            "SELECT t.name, c.name FROM pragma_table_list t, pragma_table_xinfo(t.name) c"
-            " WHERE t.schema = 'main' AND t.type IN ('table', 'view')"
-            " AND t.name NOT LIKE 'sqlite@_%' ESCAPE '@'"
-        ).fetchall()
+    in_sqlite = new_database.execute(
+        "SELECT t.name, c.name FROM pragma_table_list t, pragma_table_xinfo(t.name) c"
+        " WHERE t.schema = 'main' AND t.type IN ('table', 'view')"
+        " AND t.name NOT LIKE 'sqlite@_%' ESCAPE '@'"
+    ).fetchall()
     with psycopg.connect(postgres_database.url) as connection:
         in_postgres = connection.execute(
             "SELECT table_name, column_name FROM information_schema.columns"
             " WHERE table_schema = current_schema()"
         ).fetchall()
-    assert alone(in_sqlite, in_postgres) == set(OF_SQLITE.split())
-    assert alone(in_postgres, in_sqlite) == set(OF_POSTGRES.split())
+    advice = (
+        "a migration makes tables and columns for both engines: run"
+        " .venv-tests/bin/python docs/generate_schema.py --postgres NNNN_name"
+    )
+    assert alone(in_sqlite, in_postgres) == set(OF_SQLITE.split()), advice
+    assert alone(in_postgres, in_sqlite) == set(OF_POSTGRES.split()), advice
 
 
 def alone(these: list[tuple[str, str]], others: list[tuple[str, str]]) -> set[str]:
@@ -115,6 +145,44 @@ def alone(these: list[tuple[str, str]], others: list[tuple[str, str]]) -> set[st
     tables = {table for table, _ in others}
     missing = set(these) - set(others)
     return {f"{table}.{column}" if table in tables else table for table, column in missing}
+
+
+#: Tables of which a client with a scope sees no row, because somebody has looked at them. All
+#: others stand in `qmd.store.scoped`.
+CLOSED_TO_SCOPES = """
+    _sqlite_migrations about audit z_access_scopes z_access_tokens z_model_cache z_pending_writes
+    z_changed_documents z_common_word_builds z_common_words z_documents_fts
+    z_link_targets z_links z_properties z_property_keys
+"""
+
+
+def test_each_table_says_what_clients_with_a_scope_see(new_database: Connection) -> None:
+    """`z_links` and `z_properties` are read through views, which have the rows of a scope."""
+    tables = new_database.execute(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')"
+        " AND name NOT LIKE 'sqlite@_%' ESCAPE '@'"
+    )
+    closed = {name for (name,) in tables} - visible_rows(ScopeWords("", "", "", "", "")).keys()
+    assert closed == set(CLOSED_TO_SCOPES.split()), (
+        "say in qmd/store/scoped.py which rows of a new table belong to a collection;"
+        " a table that no client with a scope may see stands in CLOSED_TO_SCOPES"
+    )
+
+
+def test_what_belongs_to_a_document_is_deleted_with_it(new_database: Connection) -> None:
+    """Other programs delete documents without foreign keys; a table of one may need a trigger."""
+    tables = new_database.execute(
+        "SELECT t.name FROM pragma_table_list t, pragma_table_info(t.name) c"
+        " WHERE t.type = 'table' AND c.name = 'document_id'"
+    )
+    triggers = new_database.execute(
+        "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'documents'"
+    )
+    deleted = {table for (sql,) in triggers for table in re.findall(r"DELETE FROM (\w+)", sql)}
+    kept = {name for (name,) in tables} - deleted
+    assert kept == {"z_changed_documents"}, (
+        "a table with document_id needs a trigger documents_delete_NAME, as migration 0030 has one"
+    )
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,51 @@ def test_an_invitation_says_what_where_and_when() -> None:
     )
 
 
+def times_of(*properties: str) -> str:
+    lines = ["BEGIN:VCALENDAR", "BEGIN:VEVENT", *properties, "END:VEVENT", "END:VCALENDAR", ""]
+    mail = message("Invite", "")
+    mail.add_alternative("\r\n".join(lines), subtype="calendar")
+    return convert("a.eml", mail.as_bytes()).markdown.partition("Event: ")[2]
+
+
+def test_a_colon_in_quotes_belongs_to_a_parameter_of_an_invitation() -> None:
+    assert times_of(
+        'SUMMARY;ALTREP="cid:x":Meet: all',
+        'DTSTART;TZID="(UTC+01:00) Berlin":20240601T100000',
+        'DESCRIPTION;ALTREP="cid:never ends:lost',
+    ) == ("Meet: all\nWhen: 2024-06-01 10:00 ((UTC+01:00) Berlin)\n")
+
+
+@pytest.mark.parametrize(
+    ("properties", "when"),
+    [
+        (("DTSTART;VALUE=DATE:20240501", "DTEND;VALUE=DATE:20240502"), "2024-05-01"),
+        (("DTSTART;VALUE=DATE:20240501", "DTEND;VALUE=DATE:20240501"), "2024-05-01"),
+        (
+            ("DTSTART;VALUE=DATE:20240228", "DTEND;VALUE=DATE:20240301"),
+            "2024-02-28 – 2024-02-29",
+        ),
+        (("DTSTART;VALUE=DATE:20240501", "DURATION:P1W"), "2024-05-01 – 2024-05-07"),
+        (
+            ("DTSTART:20240501T233000Z", "DURATION:PT1H30M"),
+            "2024-05-01 23:30 UTC – 2024-05-02 01:00 UTC",
+        ),
+        (
+            ("DTSTART;TZID=Asia/Tokyo:20240501T100000", "DURATION:P1DT0H"),
+            "2024-05-01 10:00 (Asia/Tokyo) – 2024-05-02 10:00 (Asia/Tokyo)",
+        ),
+        (("DTSTART:20240501T100000", "DTEND:20240501T100000"), "2024-05-01 10:00"),
+        (("DTSTART:soon", "DURATION:PT1H"), "soon"),
+        (("DTSTART:20241350", "DURATION:P1D"), "2024-13-50"),
+        (("DTSTART:99991231T230000", "DURATION:P9999W"), "9999-12-31 23:00"),
+    ],
+)
+def test_an_invitation_says_the_last_day_of_an_event(
+    properties: tuple[str, ...], when: str
+) -> None:
+    assert times_of(*properties) == f"(no title)\nWhen: {when}\n"
+
+
 def test_forwarded_messages_stand_below() -> None:
     mail = message("Outer")
     mail.add_attachment(message("Inner", "Inner text"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -51,7 +51,14 @@ STYLES = f"""<w:styles {OFFICE}>
 LISTS = f"""<w:numbering {OFFICE}>
 <w:abstractNum w:abstractNumId="7"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/></w:lvl>
 <w:lvl w:ilvl="1"><w:numFmt w:val="decimal"/></w:lvl></w:abstractNum>
-<w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num></w:numbering>"""
+<w:abstractNum w:abstractNumId="8"><w:lvl w:ilvl="0"><w:start w:val="5"/>
+<w:numFmt w:val="decimal"/></w:lvl></w:abstractNum>
+<w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num>
+<w:num w:numId="2"><w:abstractNumId w:val="8"/></w:num>
+<w:num w:numId="3"><w:abstractNumId w:val="8"/><w:lvlOverride w:ilvl="0">
+<w:startOverride w:val="120"/></w:lvlOverride></w:num>
+<w:num w:numId="4"><w:abstractNumId w:val="8"/><w:lvlOverride w:ilvl="0"><w:lvl w:ilvl="0">
+<w:numFmt w:val="bullet"/></w:lvl></w:lvlOverride></w:num></w:numbering>"""
 NOTE = f'<w:footnote w:id="2">{paragraph("The note.")}</w:footnote>'
 NOTES = f"<w:footnotes {OFFICE}>{NOTE}</w:footnotes>"
 LINKS = relations({"l1": ("hyperlink", "https://a.org")}, external=True)
@@ -94,6 +101,14 @@ BOX = f"<w:drawing><w:txbxContent>{paragraph('In a box')}</w:txbxContent></w:dra
             + paragraph("d", "LB")
             + paragraph("after"),
             "- a\n  1. b\n  2. c\n- d\n\nafter\n",
+        ),
+        (
+            paragraph("a", item=("2", 0))
+            + paragraph("b", item=("2", 0))
+            + paragraph("c", item=("3", 0))
+            + paragraph("after")
+            + paragraph("d", item=("4", 0)),
+            "5. a\n6. b\n120. c\n\nafter\n\n- d\n",
         ),
         (
             paragraph(run("data") + run("base ") + "<w:r><w:tab/><w:br/></w:r>" + run("#x [[y]]")),
@@ -345,11 +360,13 @@ def test_each_chunk_of_a_long_sheet_has_the_head() -> None:
 
 ODF = (
     'xmlns:office="o" xmlns:text="t" xmlns:table="tb" xmlns:draw="d" xmlns:presentation="p" '
-    'xmlns:xlink="x"'
+    'xmlns:xlink="x" xmlns:style="s"'
 )
 
 
-def odf(body: str, kind: str = "text", **parts: str) -> bytes:
+def odf(
+    body: str, kind: str = "text", *, manifest: str = "", parts: Mapping[str, str] | None = None
+) -> bytes:
     content = f"<office:document-content {ODF}><office:body><office:{kind}>{body}</office:{kind}>"
     meta = (
         '<m xmlns:dc="d" xmlns:meta="m"><dc:title>On bread</dc:title><meta:initial-creator>Ann'
@@ -359,7 +376,8 @@ def odf(body: str, kind: str = "text", **parts: str) -> bytes:
         {
             "content.xml": f"{content}</office:body></office:document-content>",
             "meta.xml": meta,
-            **{f"META-INF/{name}.xml": text for name, text in parts.items()},
+            **({"META-INF/manifest.xml": manifest} if manifest else {}),
+            **(parts or {}),
         }
     )
 
@@ -415,7 +433,7 @@ def test_lists_tables_and_formulas_inside_each_other_in_opendocument() -> None:
         '<text:p>Speed <draw:frame><draw:object xlink:href="./Formula-0"/></draw:frame></text:p>'
     )
     content = (
-        f'<office:document-content {ODF} xmlns:style="s"><office:automatic-styles>{style}'
+        f"<office:document-content {ODF}><office:automatic-styles>{style}"
         f"</office:automatic-styles><office:body><office:text>{body}</office:text></office:body>"
         "</office:document-content>"
     )
@@ -424,6 +442,47 @@ def test_lists_tables_and_formulas_inside_each_other_in_opendocument() -> None:
     assert opendocument.convert("a.odt", data).markdown == (
         "1. a\n   - b\n2. c\n3. d\n\n| x | in side b |\n|---|---|\n\nSpeed d/(t+1)\n"
     )
+
+
+def test_numbers_of_opendocument_lists_begin_where_the_list_says() -> None:
+    style = (
+        '<text:list-style style:name="L1"><text:list-level-style-number text:level="1"'
+        ' style:num-format="1" text:start-value="5"/></text:list-style>'
+    )
+    body = (
+        '<text:list text:style-name="L1"><text:list-header><text:p>above</text:p>'
+        "</text:list-header><text:list-item><text:p>a</text:p></text:list-item>"
+        '<text:list-item text:start-value="120"><text:p>b</text:p></text:list-item>'
+        "<text:list-item><text:p>c</text:p></text:list-item></text:list>"
+        '<text:p>between</text:p><text:list text:style-name="L1" text:continue-numbering="true">'
+        "<text:list-item><text:p>d</text:p></text:list-item></text:list><text:p>between</text:p>"
+        '<text:list text:style-name="L1"><text:list-item><text:p>e</text:p></text:list-item>'
+        "</text:list>"
+    )
+    assert opendocument.convert("a.odt", odf(style + body)).markdown == (
+        "above\n\n5. a\n120. b\n121. c\n\nbetween\n\n122. d\n\nbetween\n\n5. e\n"
+    )
+
+
+def test_formulas_stand_wherever_text_does_in_opendocument() -> None:
+    formula = '<draw:frame><draw:object xlink:href="./Formula-0"/></draw:frame>'
+    body = (
+        f"<text:h>Speed {formula} here</text:h>"
+        f'<text:p><text:a xlink:href="https://a.org">of {formula}</text:a><text:note><text:p>'
+        f"As {formula}.</text:p></text:note></text:p>"
+        f"<table:table><table:table-row>{cells('x', f'is {formula}!')}</table:table-row>"
+        f"</table:table>{formula}"
+    )
+    parts = {"Formula-0/content.xml": "<math><mfrac><mi>d</mi><mi>t</mi></mfrac></math>"}
+    assert opendocument.convert("a.odt", odf(body, parts=parts)).markdown == (
+        "# Speed d/t here\n\n[of d/t](https://a.org)[^1]\n\n| x | is d/t! |\n|---|---|\n\nd/t\n\n"
+        "[^1]: As d/t.\n"
+    )
+    page = f'<draw:page><draw:frame presentation:class="title">{formula}</draw:frame>{formula}'
+    data = odf(f"{page}</draw:page>", "presentation", parts=parts)
+    assert opendocument.convert("a.odp", data).markdown == "## d/t\n\nd/t\n"
+    inside = f"<text:p><draw:object>{parts['Formula-0/content.xml']}</draw:object></text:p>"
+    assert opendocument.convert("a.odt", odf(inside)).markdown == "d/t\n"
 
 
 def test_opendocument_sheets_and_slides() -> None:

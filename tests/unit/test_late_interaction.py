@@ -39,7 +39,7 @@ from qmd.store import Writer
 from qmd.store.sql.models import StoredModel, StoredProjection
 from qmd.values import Hit, Part, SearchRequest
 from tests.support.corpus import Corpus
-from tests.support.embedder import BesideEnglish, HashTokenEmbedder
+from tests.support.embedder import BesideEnglish, HashEmbedder, HashTokenEmbedder
 
 WORDS = ["red", "boat", "sea", "island", "city", "wind", "harbour", "sail", "备份", "数据库"]
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
@@ -162,6 +162,21 @@ def test_english_texts_get_their_vector_once(tmp_path: Path) -> None:
     assert embedder.english.calls == 40
     embed(embedder, force=True)
     assert english_texts(corpus) == {"new.md"}
+    corpus.kb.close()
+
+
+def test_a_text_without_token_states_is_not_passed_over(tmp_path: Path) -> None:
+    embedder = BesideEnglish()
+    ours = {f"{number}.md": f"{ENGLISH}{number}\n" for number in range(3)}
+    corpus = Corpus(tmp_path)
+    corpus.add_collection("others")
+    corpus.fill({"others::first.md": f"{ENGLISH}One.\n"} | ours)
+    run_embed(corpus.store, HashEmbedder())  # of an earlier version
+    corpus.store.write(begin)
+    run_embed(corpus.store, embedder, collection_ids=[corpus.number])
+    run_embed(corpus.store, embedder)
+    assert english_texts(corpus) == {"first.md", *ours}
+    assert embedder.english.calls == 4
     corpus.kb.close()
 
 
@@ -358,11 +373,13 @@ ASK = """
 import sys
 from pathlib import Path
 from qmd import KnowledgeBase
+from qmd.search.meaning import nearness
 from qmd.search.question import SearchModels
 from qmd.search.searches import search_by_both
 from qmd.values import SearchRequest
 from tests.support.embedder import HashTokenEmbedder
 
+nearness.COMPUTED_S = 60  # on a busy machine, too, all that is missing is computed
 with KnowledgeBase.open(Path(sys.argv[1]), read_only=True) as kb, kb._store.reading() as reader:
     for query in ("red boat", "sail to the red island", "备份 sea"):
         request = SearchRequest(query, limit=60, explain=True)

@@ -12,6 +12,8 @@ from qmd.parse.converted import Anchor, Converted
 MAX_EVENTS = 50_000
 
 _FOLDED = re.compile(r"\r?\n[ \t]")
+#: A property with its parameters; in quotes a colon belongs to a parameter.
+_PROPERTY = re.compile(r'([^":]*(?:"[^"]*"[^":]*)*):')
 _ESCAPED = re.compile(r"\\([nN,;\\])")
 _DAY = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d))?")
 
@@ -37,8 +39,11 @@ def convert(path: str, data: bytes) -> Converted:
 def _events(text: str) -> Iterator[dict[str, str]]:
     event: dict[str, str] | None = None
     for line in text.splitlines():
-        name, _, value = line.partition(":")
-        key = name.partition(";")[0].upper()
+        head = _PROPERTY.match(line)
+        if head is None:
+            continue
+        value = line[head.end() :]
+        key = head[1].partition(";")[0].upper()
         if (key, value.upper()) == ("BEGIN", "VEVENT"):
             event = {}
         elif (key, value.upper()) == ("END", "VEVENT") and event is not None:

@@ -14,7 +14,7 @@ import binascii
 import email
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from email import policy
 from email.errors import HeaderParseError, MessageError
 from email.header import decode_header
@@ -49,7 +49,12 @@ _ADDRESS = re.compile(r"\w+://\S+")
 #: Events of an invitation, and characters of it, that are read.
 MAX_EVENTS = 50
 _MAX_CALENDAR = 200_000
+#: A property with its parameters; in quotes a colon belongs to a parameter.
+_PROPERTY = re.compile(r'([^":]*(?:"[^"]*"[^":]*)*):')
 _ESCAPED = re.compile(r"\\([\\;,nN])")
+_DURATION = re.compile(
+    r"\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,7})S)?)?"
+)
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d*(Z?))?")
 
 _FROM_LINE = re.compile(rb"^From [^\r\n]*\r?\n", re.MULTILINE)
@@ -299,8 +304,11 @@ def _events(calendar: str) -> Iterator[str]:
     opened: list[str] = []  # an alarm in an event has a description of its own
     event: dict[str, tuple[str, str]] = {}
     for line in lines:
-        head, _, value = line.partition(":")
-        name, _, parameters = head.partition(";")
+        head = _PROPERTY.match(line)
+        if head is None:
+            continue
+        value = line[head.end() :]
+        name, _, parameters = head[1].partition(";")
         name = name.strip().upper()
         if name == "BEGIN":
             opened.append(value.strip().upper())
@@ -315,11 +323,36 @@ def _events(calendar: str) -> Iterator[str]:
 def _event(event: dict[str, tuple[str, str]]) -> str:
     """The lines about an event, from its properties with their parameters."""
     _, summary = event.get("SUMMARY", ("", ""))
-    times = [_moment(*event[name]) for name in ("DTSTART", "DTEND") if name in event]
+    times = _times(event)
     lines = [f"Event: {summary or '(no title)'}", f"When: {' – '.join(times)}" if times else ""]
     lines += [f"Where: {event['LOCATION'][1]}" if event.get("LOCATION", ("", ""))[1] else ""]
     text = "\n".join(filter(None, lines))
     return f"{text}\n\n{event.get('DESCRIPTION', ('', ''))[1]}".strip()
+
+
+def _times(event: dict[str, tuple[str, str]]) -> list[str]:
+    """When an event begins and, if that is another moment, when it ends."""
+    zone, begin = event.get("DTSTART", ("", ""))
+    end_zone, end = event.get("DTEND", (zone, ""))
+    duration = _DURATION.fullmatch(event.get("DURATION", ("", ""))[1])
+    if not end and duration is not None:
+        weeks, days, hours, minutes, seconds = (int(each or 0) for each in duration.groups())
+        time = timedelta(days, seconds, minutes=minutes, hours=hours, weeks=weeks)
+        end = _later(begin, time)
+    if end and "T" not in end:  # the day after the last one
+        end = max(begin, _later(end, timedelta(days=-1)))
+    times = _moment(zone, begin), _moment(end_zone, end)
+    return list(dict.fromkeys(filter(None, times)))
+
+
+def _later(moment: str, time: timedelta) -> str:
+    """A moment of a calendar so much later; the same if it is none."""
+    form = "%Y%m%d" if "T" not in moment else "%Y%m%dT%H%M%S"
+    zone = "Z" if moment.endswith("Z") else ""
+    try:
+        return f"{datetime.strptime(moment.removesuffix('Z'), form) + time:{form}}{zone}"
+    except (ValueError, OverflowError):
+        return moment
 
 
 def _moment(parameters: str, value: str) -> str:

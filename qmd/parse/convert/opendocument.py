@@ -68,7 +68,8 @@ class _OpenDocument:
         self.archive = archive
         self.blocks = blocks.Blocks()
         self.notes: list[Element] = []
-        self.numbered = {*_numbered_levels(self.part("styles.xml")), *_numbered_levels(root)}
+        styles = self.part("styles.xml")
+        self.first_numbers = dict([*_numbered_levels(styles), *_numbered_levels(root)])
         self.lists: list[str] = []  # the styles of the lists that are open
         self.counts: dict[tuple[str, int], int] = {}  # items of the latest list of a style
 
@@ -78,7 +79,7 @@ class _OpenDocument:
             for number, table in enumerate(office.children(part, "table")):
                 if number < office.MAX_SHEETS:
                     office.write_sheet(
-                        self.blocks, office.attribute(table, "name") or "", _rows_of(table)
+                        self.blocks, office.attribute(table, "name") or "", self.rows_of(table)
                     )
         elif kind == "presentation":
             for number, page in enumerate(office.children(part, "page"), start=1):
@@ -93,12 +94,12 @@ class _OpenDocument:
             for each in office.children(page, "frame")
             if office.attribute(each, "class") == "title"
         ]
-        self.blocks.heading(2, " ".join(map(_plain_text, titles)))
+        self.blocks.heading(2, " ".join(map(self.plain_text, titles)))
         for shape in page:
             if office.xml_name(shape) == "notes":
                 frames = office.children(shape, "frame")
                 notes = [each for each in frames if office.attribute(each, "class") == "notes"]
-                text = " ".join(map(_plain_text, notes)).strip()
+                text = " ".join(map(self.plain_text, notes)).strip()
                 self.blocks.markdown(f"Notes: {blocks.inert(text)}" if text else "")
             elif shape not in titles:
                 self.write(shape, 0)
@@ -112,10 +113,8 @@ class _OpenDocument:
     def write(self, element: Element, depth: int) -> None:
         name = office.xml_name(element)
         if name == "h":
-            level = office.attribute(element, "outline-level") or "1"
-            self.blocks.heading(
-                int(level) if level.isdecimal() and len(level) < 3 else 1, _plain_text(element)
-            )
+            level = _number(element, "outline-level", default=1)
+            self.blocks.heading(level, self.plain_text(element))
         elif name == "p":
             boxes: list[Element] = []
             self.blocks.markdown(blocks.inert_beginnings(self.text_of(element, boxes).strip()))
@@ -125,6 +124,8 @@ class _OpenDocument:
             self.write_list(element, depth)
         elif name == "table":
             self.table(element, depth)
+        elif name == "object":
+            self.blocks.markdown(blocks.inert_beginnings(blocks.inert(self.formula(element))))
         elif name not in _SILENT:
             self.write_all(element, depth + 1)
 
@@ -132,11 +133,16 @@ class _OpenDocument:
         outer = self.lists[-1] if self.lists else ""
         self.lists.append(office.attribute(element, "style-name") or outer)
         key = (self.lists[-1], len(self.lists))
-        if office.attribute(element, "continue-numbering") != "true":
-            self.counts[key] = 0
+        first = self.first_numbers.get(key)
+        if office.attribute(element, "continue-numbering") != "true" or key not in self.counts:
+            self.counts[key] = first or 0
         for item in office.children(element, "list-item", "list-header"):
-            self.counts[key] = self.counts.get(key, 0) + 1
-            self.blocks.open_item(f"{self.counts[key]}." if key in self.numbered else "-")
+            if office.xml_name(item) == "list-header":  # a paragraph above the items
+                self.write_all(item, depth + 1)
+                continue
+            number = _number(item, "start-value", default=self.counts[key])
+            self.counts[key] = number + 1
+            self.blocks.open_item("-" if first is None else f"{number}.")
             self.write_all(item, depth + 1)
             self.blocks.close()
         self.lists.pop()
@@ -149,15 +155,15 @@ class _OpenDocument:
             return None
 
     def formula(self, element: Element) -> str:
-        """The formula that an object is, which stands in a part of its own; else nothing."""
+        """The formula that an object is, in a part of its own or inside it; else nothing."""
         name = (office.attribute(element, "href") or "").removeprefix("./")
-        root = self.part(f"{name}/content.xml") if name else None
+        root = self.part(f"{name}/content.xml") if name else office.child(element, "math")
         is_formula = root is not None and office.xml_name(root) == "math"
         return blocks.formula(root) if root is not None and is_formula else ""
 
     def table(self, table: Element, depth: int) -> None:
         rows = []
-        for row in _rows_of(table):
+        for row in self.rows_of(table):
             rows.append(row.cells)
             if row.has_more:
                 self.blocks.warn(blocks.TOO_MANY_COLUMNS)
@@ -167,6 +173,27 @@ class _OpenDocument:
         for element in _row_elements(table):
             for cell in office.children(element, "table-cell"):
                 self.write_all(cell, depth + 1)
+
+    def rows_of(self, table: Element) -> Iterator[office.SheetRow]:
+        """The rows of a table; rows and cells may say that they are there several times."""
+        number = 1
+        for element in _row_elements(table):
+            cells: list[str] = []
+            has_more = False
+            for cell in office.children(element, "table-cell", "covered-table-cell"):
+                text = " ".join(
+                    map(self.plain_text, office.children(cell, "p", "h", "list", "table"))
+                )
+                times = _times(cell, "number-columns-repeated")
+                left = blocks.MAX_COLUMNS - len(cells)
+                has_more = has_more or (times > left and bool(text))
+                cells += [text] * min(times, left)
+            while cells and not cells[-1]:
+                cells.pop()
+            times = _times(element, "number-rows-repeated")
+            for again in range(min(times, MAX_REPEATED if has_more or any(cells) else 0)):
+                yield office.SheetRow(number + again, cells, has_more)
+            number += times
 
     def text_of(self, paragraph: Element, boxes: list[Element]) -> str:
         """The Markdown of a paragraph; text boxes in it are added to ``boxes``."""
@@ -183,7 +210,7 @@ class _OpenDocument:
                 continue
             name = office.xml_name(element)
             if name == "a":
-                pieces += [blocks.inert("".join(plain)), _linked(element)]
+                pieces += [blocks.inert("".join(plain)), self.linked(element)]
                 plain = []
             elif name == "note":
                 self.notes.append(element)
@@ -201,48 +228,48 @@ class _OpenDocument:
             plain.append(element.tail or "")
         return "".join([*pieces, blocks.inert("".join(plain))])
 
+    def plain_text(self, element: Element) -> str:
+        """All text of an element on one line."""
+        pieces: list[str] = [element.text or ""]
+        stack = [iter(element)]
+        opened: list[Element] = []
+        while stack:
+            part = next(stack[-1], None)
+            if part is None:
+                stack.pop()
+                if opened:
+                    pieces.append(opened.pop().tail or "")
+            elif office.xml_name(part) in _SILENT or office.xml_name(part) == "note":
+                pieces.append(part.tail or "")
+            elif office.xml_name(part) == "object":
+                pieces.append(self.formula(part) + (part.tail or ""))
+            else:
+                pieces.append(_blank(part) + (part.text or ""))
+                opened.append(part)
+                stack.append(iter(part))
+        return " ".join("".join(pieces).split())
+
+    def linked(self, element: Element) -> str:
+        """A link; only one that leads out of the file has its target."""
+        target = office.attribute(element, "href") or ""
+        label = blocks.inert(self.plain_text(element))
+        is_outside = "://" in target or target.startswith("mailto:")
+        return blocks.link(label, target) if is_outside else label
+
     def write_notes(self) -> None:
         for number, note in enumerate(self.notes, start=1):
-            text = _plain_text(note).strip()
+            text = self.plain_text(note).strip()
             if text:
                 self.blocks.markdown(f"[^{number}]: {blocks.inert(text)}")
 
 
-def _linked(element: Element) -> str:
-    """A link; only one that leads out of the file has its target."""
-    target = office.attribute(element, "href") or ""
-    label = blocks.inert(_plain_text(element))
-    is_outside = "://" in target or target.startswith("mailto:")
-    return blocks.link(label, target) if is_outside else label
-
-
-def _numbered_levels(root: Element | None) -> Iterator[tuple[str, int]]:
-    """The names of styles of lists, with the levels whose items have numbers."""
+def _numbered_levels(root: Element | None) -> Iterator[tuple[tuple[str, int], int]]:
+    """The names of styles of lists with the levels whose items have numbers; the first number."""
     for style in () if root is None else root.iter("{*}list-style"):
         for level in office.children(style, "list-level-style-number"):
-            number = office.attribute(level, "level") or ""
-            if number.isdecimal() and len(number) < 3 and office.attribute(level, "num-format"):
-                yield office.attribute(style, "name") or "", int(number)
-
-
-def _plain_text(element: Element) -> str:
-    """All text of an element on one line."""
-    pieces: list[str] = [element.text or ""]
-    stack = [iter(element)]
-    opened: list[Element] = []
-    while stack:
-        part = next(stack[-1], None)
-        if part is None:
-            stack.pop()
-            if opened:
-                pieces.append(opened.pop().tail or "")
-        elif office.xml_name(part) in _SILENT or office.xml_name(part) == "note":
-            pieces.append(part.tail or "")
-        else:
-            pieces.append(_blank(part) + (part.text or ""))
-            opened.append(part)
-            stack.append(iter(part))
-    return " ".join("".join(pieces).split())
+            if office.attribute(level, "num-format"):
+                key = office.attribute(style, "name") or "", _number(level, "level", default=0)
+                yield key, _number(level, "start-value", default=1)
 
 
 def _blank(element: Element) -> str:
@@ -266,26 +293,10 @@ def _row_elements(table: Element) -> Iterator[Element]:
             stack.append(iter(element))
 
 
-def _rows_of(table: Element) -> Iterator[office.SheetRow]:
-    """The rows of a table; rows and cells may say that they are there several times."""
-    number = 1
-    for element in _row_elements(table):
-        cells: list[str] = []
-        has_more = False
-        for cell in office.children(element, "table-cell", "covered-table-cell"):
-            text = " ".join(map(_plain_text, office.children(cell, "p", "h", "list", "table")))
-            times = _times(cell, "number-columns-repeated")
-            left = blocks.MAX_COLUMNS - len(cells)
-            has_more = has_more or (times > left and bool(text))
-            cells += [text] * min(times, left)
-        while cells and not cells[-1]:
-            cells.pop()
-        times = _times(element, "number-rows-repeated")
-        for again in range(min(times, MAX_REPEATED if has_more or any(cells) else 0)):
-            yield office.SheetRow(number + again, cells, has_more)
-        number += times
-
-
 def _times(element: Element, name: str) -> int:
-    text = office.attribute(element, name) or "1"
-    return max(1, int(text)) if text.isdecimal() and len(text) < 9 else 1
+    return max(1, _number(element, name, default=1))
+
+
+def _number(element: Element, name: str, *, default: int) -> int:
+    text = office.attribute(element, name) or ""
+    return int(text) if text.isdecimal() and len(text) < 9 else default

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from qmd.parse.convert import office
 from qmd.parse.convert.archive import Archive
@@ -64,10 +65,8 @@ class _Style:
     """A paragraph style: the level of a heading, and the list that it is an item of."""
 
     def __init__(self, element: Element) -> None:
-        name = office.child(element, "name")
-        based = office.child(element, "basedOn")
-        self.name = (office.attribute(name, "val") or "") if name is not None else ""
-        self.base = (office.attribute(based, "val") or "") if based is not None else ""
+        self.name = _value(element, "name")
+        self.base = _value(element, "basedOn")
         properties = office.child(element, "pPr")
         self.level = _outline_level(properties)
         self.list = _list_of(properties)
@@ -78,6 +77,13 @@ class _Style:
             self.level = 1
 
 
+class _LevelOfList(NamedTuple):
+    """How the items of a level of a list are numbered."""
+
+    number_format: str = "bullet"
+    start: int = 1
+
+
 class _Word:
     def __init__(self, archive: Archive, part: str) -> None:
         self.archive = archive
@@ -85,7 +91,7 @@ class _Word:
         self.blocks = Blocks()
         self.relations = office.relations(archive, part)
         self.styles = self.read_styles()
-        self.formats = self.read_lists()
+        self.levels = self.read_lists()
         self.counts: dict[tuple[str, int], int] = {}
         self.open_levels: list[int] = []
         self.code: list[str] = []
@@ -141,8 +147,9 @@ class _Word:
             self.blocks.close()
         for deeper in [key for key in self.counts if key[0] == number and key[1] > level]:
             del self.counts[deeper]
-        count = self.counts[item] = self.counts.get(item, 0) + 1
-        is_bullet = self.formats.get(item, "bullet") in ("bullet", "none")
+        kind = self.levels.get(item, _LevelOfList())
+        count = self.counts[item] = self.counts.get(item, kind.start - 1) + 1
+        is_bullet = kind.number_format in ("bullet", "none")
         self.blocks.open_item("-" if is_bullet else f"{count}.")
         self.open_levels.append(level)
         self.blocks.markdown(inert_beginnings(text))
@@ -229,28 +236,36 @@ class _Word:
                 style.list = style.list or base.list
         return styles
 
-    def read_lists(self) -> dict[tuple[str, int], str]:
-        """The format of the numbers of each list and level."""
+    def read_lists(self) -> dict[tuple[str, int], _LevelOfList]:
+        """How the items of each list and level are numbered."""
         root = self.archive.xml(self.related("numbering"))
-        levels: dict[str, dict[int, str]] = {}
-        for abstract in office.children(root, "abstractNum"):
-            formats = levels.setdefault(office.attribute(abstract, "abstractNumId") or "", {})
-            for level in office.children(abstract, "lvl"):
-                number_format = office.child(level, "numFmt")
-                if number_format is not None:
-                    formats[_number(office.attribute(level, "ilvl"))] = (
-                        office.attribute(number_format, "val") or ""
-                    )
-        result: dict[tuple[str, int], str] = {}
+        abstracts = {
+            office.attribute(abstract, "abstractNumId") or "": dict(_levels_of(abstract))
+            for abstract in office.children(root, "abstractNum")
+        }
+        result: dict[tuple[str, int], _LevelOfList] = {}
         for number in office.children(root, "num"):
-            abstract_id = office.child(number, "abstractNumId")
-            key = office.attribute(abstract_id, "val") or "" if abstract_id is not None else ""
-            for ilvl, name in levels.get(key, {}).items():
-                result[office.attribute(number, "numId") or "", ilvl] = name
+            levels = dict(abstracts.get(_value(number, "abstractNumId"), {}))
+            for override in office.children(number, "lvlOverride"):
+                levels.update(_levels_of(override))
+                ilvl = _number(office.attribute(override, "ilvl"))
+                start = _value(override, "startOverride")
+                if start and ilvl in levels:
+                    levels[ilvl] = levels[ilvl]._replace(start=_number(start, 8))
+            for ilvl, level in levels.items():
+                result[office.attribute(number, "numId") or "", ilvl] = level
         return result
 
     def related(self, kind: str) -> str:
         return next((target for each, target in self.relations.values() if each == kind), "")
+
+
+def _levels_of(numbering: Element) -> Iterator[tuple[int, _LevelOfList]]:
+    for level in office.children(numbering, "lvl"):
+        number_format = _value(level, "numFmt")
+        start = _number(_value(level, "start") or "1", 8)
+        if number_format:
+            yield _number(office.attribute(level, "ilvl")), _LevelOfList(number_format, start)
 
 
 def _blocks_of(container: Element | None) -> Iterator[Element]:
@@ -341,5 +356,11 @@ def _list_of(properties: Element | None) -> tuple[str, int] | None:
     ) if level is not None else 0
 
 
-def _number(text: str | None) -> int:
-    return int(text) if text and re.fullmatch(r"\d{1,2}", text) else 0
+def _value(element: Element, name: str) -> str:
+    """The value of a child of this name; nothing if there is none."""
+    named = office.child(element, name)
+    return "" if named is None else office.attribute(named, "val") or ""
+
+
+def _number(text: str | None, digits: int = 2) -> int:
+    return int(text) if text and len(text) <= digits and re.fullmatch(r"\d+", text) else 0
