@@ -95,14 +95,13 @@ def ask(
     try:
         tokens = reply["tokens"][0]
         ids = np.array(tokens["ids"], np.int32)
-        states = _numbers(tokens["states"]).reshape(len(ids), spec.dimension)
+        (count,) = ids.shape
+        states = _numbers(tokens["states"]).reshape(count, spec.dimension)
         english = None
         if "english" in tokens:
             english = _numbers(tokens["english"]).reshape(ENGLISH_DIMENSION)
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise TransientInferenceError(f"No token states from {server.url}.") from error
-    if ids.ndim != 1:
-        raise TransientInferenceError(f"No token states from {server.url}.")
     return vector, protocols.TokenStates(ids, states, english)
 
 

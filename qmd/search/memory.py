@@ -162,9 +162,8 @@ def _titles(reader: Reader, facts: Sequence[DatedObservation]) -> dict[int, str]
 
 def _subject(reader: Reader, about: str, selection: Selection) -> list[int]:
     """As `ids_named`. Raises DocumentNotFoundError: There is none."""
-    return ids_named(reader, about, selection) or [
-        lookup.resolve.resolve(reader, about).document.id
-    ]
+    ids = ids_named(reader, about, selection)
+    return ids or [lookup.resolve.resolve(reader, about).document.id]
 
 
 def _documents(reader: Reader, files: Sequence[str]) -> list[int]:
