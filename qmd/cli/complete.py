@@ -141,7 +141,8 @@ def conditions(kb: KnowledgeBase, incomplete: str) -> Items:
 @_from_database
 def models(kb: KnowledgeBase, incomplete: str) -> Items:
     """Models, those of the database first; takes 0.7 s, because fastembed lists most of them."""
-    return _items(((model.name, "") for model in kb.models.list()), incomplete)
+    names = (model.name for model in kb.models.list() if model.kind != "english")
+    return _items(((name, "") for name in names), incomplete)
 
 
 @_from_database

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 _NAME_WIDTH = 40  # columns; the facts of a longer name stand below it
 _STATE_MARKS = {"active": "*", "coming": ">"}
+_TITLES = {
+    "embedding": "Embedding models",
+    "english": "Beside the default, to order English hits",
+    "reranker": "Rerankers",
+}
 
 
 @click.group(
@@ -45,8 +50,7 @@ def _render_models(listed: Sequence[ModelInfo]) -> None:
     for model in listed:
         if model.kind != kind:
             kind = model.kind
-            title = "Embedding models" if kind == "embedding" else "Rerankers"
-            write(paint(title, "dim") + "\n")
+            write(paint(_TITLES[kind], "dim") + "\n")
         style = "title" if model.ready else "dim"
         name = one_line(model.name)
         facts = one_line(_facts(model)).rstrip()
@@ -77,7 +81,7 @@ def _facts(model: ModelInfo) -> str:
 @click.option("--ready", is_flag=True, help="Only those that need no download.")
 def list_(ready: bool) -> list[ModelInfo]:
     """
-    List the models: embedding models first, then rerankers.
+    List the models: those that embed, the one of English, rerankers.
 
     A star marks the model whose vectors answer, an arrow a model that will replace it, a plus
     models that need no download. Besides these, you can name the path of any folder with an

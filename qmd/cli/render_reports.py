@@ -79,7 +79,10 @@ def skipped_lines(skipped: Sequence[SkippedFile], stream: TextIO) -> list[str]:
 
 def render_embed_report(report: EmbedReport) -> None:
     made_states_only = report.token_states and not report.embedded
-    if made_states_only:
+    made_english_only = report.english and not (report.embedded or report.token_states)
+    if made_english_only:
+        text = f"Embedded {counted(report.english, 'English chunk')} with {report.english_model}"
+    elif made_states_only:
         text = (
             f"Made the token states of {counted(report.token_states, 'chunk')} with {report.model}"
         )
@@ -89,6 +92,8 @@ def render_embed_report(report: EmbedReport) -> None:
         text += f", {report.reused:,} from the cache"
     if report.token_states and not made_states_only:
         text += f"; token states for {counted(report.token_states, 'chunk')} more"
+    if report.english and not made_english_only:
+        text += f"; {counted(report.english, 'English chunk')} with {report.english_model}, too"
     if report.remaining:
         text += f"; {report.remaining:,} remain: qmd embed"
     terminal.write(text + "\n")
@@ -279,6 +284,12 @@ def _vectors(status: Status, embedding: bool) -> list[str]:
     if status.token_states is not None and status.token_states < status.chunks_embedded:
         states = f"token states: {status.token_states:,} of {status.chunks_embedded:,} chunks"
         lines.append(states + ("" if status.needs_embedding else f": {how}"))
+    if status.english_model:
+        english = f"English also by {status.english_model}"
+        if status.english_waiting:
+            english += f": {counted(status.english_waiting, 'chunk')} to look at"
+            english += "" if status.needs_embedding else f", {how}"
+        lines.append(english)
     if status.next_model:
         lines.append(f"{status.next_model} is to follow, with {status.next_embedded:,} so far")
     return lines

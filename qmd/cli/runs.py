@@ -58,7 +58,7 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bo
     status = kb.status()
     pending = status.needs_embedding
     if not pending and not status.chunks_outdated:
-        _make_token_states(kb, status, collections)
+        _make_what_orders(kb, status, collections)
         return
     if embed is None and not kb.can_embed():
         # A model is fetched only with the user's consent, which is to run 'qmd embed'.
@@ -114,13 +114,21 @@ def run_ocr(kb: KnowledgeBase, collections: Sequence[str], *, force: bool) -> Oc
     return report
 
 
-def _make_token_states(kb: KnowledgeBase, status: Status, collections: Sequence[str]) -> None:
-    """For vectors that an earlier version has made; search works without, so no failure counts."""
+def _make_what_orders(kb: KnowledgeBase, status: Status, collections: Sequence[str]) -> None:
+    """
+    Make token states and vectors of English that an earlier version has not made.
+
+    Search works without, so no failure counts.
+    """
     states = status.token_states
     missing = 0 if states is None else status.chunks_embedded - states
-    if not missing or not kb.can_embed():
+    if not (missing or status.english_waiting) or not kb.can_embed():
         return
-    write(f"Making the token states of {counted(missing, 'chunk')}, for a better order of hits.\n")
+    if missing:
+        what = f"the token states of {counted(missing, 'chunk')}"
+    else:
+        what = f"vectors of English, with {counted(status.english_waiting, 'chunk')} to look at"
+    write(f"Making {what}, for a better order of hits.\n")
     sys.stdout.flush()
     with suppress(InferenceError):
         run_embed(kb, collections, force=False)

@@ -178,8 +178,8 @@ def token() -> None:
     invoke_without_command=True,
     usual=USUAL,
     examples=(
-        'claude mcp add qmd -- qmd mcp       # or "command": "qmd", "args": ["mcp"]',
-        "qmd mcp --http --daemon             # one server for all clients",
+        'claude mcp add -s user qmd -- qmd mcp  # or "command": "qmd", "args": ["mcp"]',
+        "qmd mcp --http --daemon                # one server for all clients",
     ),
 )
 @server_options("mcp")

@@ -15,7 +15,9 @@ from qmd.errors import ExifToolError, InputError, NotFoundError, QmdError, Store
 from qmd.files.photos.exiftool import ExifTool
 from qmd.health import clients
 from qmd.health.status import folder_state
+from qmd.inference.embedded import build
 from qmd.ingest import parse_workers
+from qmd.ingest.embedding import count_lacking_english
 from qmd.ingest.keep import freshness
 from qmd.ingest.keep.freshness import is_kept, lock_name
 from qmd.ingest.keep.watch import REMOTE, file_system
@@ -536,6 +538,34 @@ def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterato
             yield Check("vectors", "ok", message)
         else:
             yield Check("vectors", "warning", message, "qmd embed")
+    if choice.custom_embedder is None and target == catalogue.DEFAULT_MODEL:
+        yield _english(store, embeds=embeds)
+
+
+def _english(store: Store, *, embeds: bool) -> Check:
+    """The model of English beside the default one, and how many chunks it has not looked at."""
+    name = "model of English"
+    facts = {
+        "model": catalogue.ENGLISH_MODEL,
+        "package": build.ENGLISH_REQUIREMENT,
+        "license": catalogue.ENGLISH_LICENSE,
+    }
+    if build.english_file() is None:
+        message = "{model} is not here ({package}, {license}): English hits are ordered without it."
+        remedy = f"pip install {build.ENGLISH_REQUIREMENT}"
+        return Check(name, "warning", engine_text(message, **facts), remedy)
+    with store.reading() as reader:
+        active = reader.models.active()
+        is_default = active is not None and active.name == catalogue.DEFAULT_MODEL
+        waiting = count_lacking_english(reader, active) if active and is_default else 0
+    if not waiting:
+        message = "{model} is on this machine ({package}, {license})"
+        return Check(name, "ok", engine_text(message, **facts))
+    message = "{model} is on this machine ({package}, {license}); it has {count} chunks to look at."
+    message = engine_text(message, **facts, count=f"{waiting:,}")
+    if embeds:
+        return Check(name, "ok", message)
+    return Check(name, "warning", message, "qmd embed")
 
 
 def _setting(setting: str | None, chosen: str | None) -> Iterator[Check]:

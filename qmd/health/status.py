@@ -10,7 +10,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Literal
 
 from qmd.ingest import ocr
-from qmd.ingest.embedding import left_s, should_have_states
+from qmd.ingest.embedding import count_lacking_english, left_s, should_have_states
 from qmd.ingest.keep.watch import REMOTE, file_system
 from qmd.ingest.scan import is_readable
 from qmd.parse.formats import kind_of
@@ -19,7 +19,9 @@ from qmd.values import Collection, Filters, Status
 from qmd.values.reports import Overview
 
 if TYPE_CHECKING:
+    from qmd.models.choice import EmbedderChoice
     from qmd.store import Reader
+    from qmd.store.sql.models import StoredModel
     from qmd.values.location import DatabaseLocation
     from qmd.values.pictures import Recogniser
 
@@ -27,7 +29,12 @@ if TYPE_CHECKING:
 FolderState = Literal["sound", "missing", "unreadable", "silent"]
 
 
-def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | str) -> Status:
+def read(
+    reader: Reader,
+    location: DatabaseLocation,
+    choice: EmbedderChoice,
+    chosen_ocr: Recogniser | str,
+) -> Status:
     """The status of the database at ``location``; ``chosen_ocr``: as of the settings."""
     counts = reader.upkeep.counts()
     model = reader.models.active()
@@ -36,6 +43,7 @@ def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | st
     collections = _collections(reader)
     pictures = reader.pictures.counts()
     problem = ocr.problem(ocr.recogniser_of(chosen_ocr)) if pictures.waiting else None
+    english, english_waiting = _english(reader, choice, model)
     return Status(
         database=str(location),
         database_bytes=reader.upkeep.size_bytes(),
@@ -62,11 +70,21 @@ def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | st
         ocr_left_s=ocr.left_s(reader, pictures.waiting),
         ocr_problem=problem.with_hint if problem else None,
         token_states=reader.tokens.count() if model and should_have_states(reader, model) else None,
+        english_model=english,
+        english_waiting=english_waiting,
         last_indexed=max(
             (collection.last_indexed for collection in collections if collection.last_indexed),
             default=None,
         ),
     )
+
+
+def _english(
+    reader: Reader, choice: EmbedderChoice, model: StoredModel | None
+) -> tuple[str | None, int]:
+    """`Status.english_model` and `Status.english_waiting` beside the model of the vectors."""
+    name = choice.english_name(model) if model else None
+    return name, count_lacking_english(reader, model) if model and name else 0
 
 
 def _collections(reader: Reader) -> list[Collection]:
@@ -120,9 +138,10 @@ def _kinds(reader: Reader, collections: Sequence[Collection]) -> dict[str, int]:
     return dict(kinds.most_common())
 
 
-def read_overview(reader: Reader, location: DatabaseLocation) -> Overview:
+def read_overview(reader: Reader, location: DatabaseLocation, choice: EmbedderChoice) -> Overview:
     """The figures of the database at ``location`` that an index answers."""
     model = reader.models.active()
+    english, english_waiting = _english(reader, choice, model)
     coming = reader.models.coming()
     collections = tuple(_collections(reader))
     chunks = reader.upkeep.count_chunks()
@@ -142,4 +161,6 @@ def read_overview(reader: Reader, location: DatabaseLocation) -> Overview:
         pictures=pictures.total,
         pictures_waiting=pictures.waiting,
         excluded=reader.collections.excluded_counts(),
+        english_model=english,
+        english_waiting=english_waiting,
     )

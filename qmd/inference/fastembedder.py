@@ -21,7 +21,7 @@ from qmd.inference.protocols import (
 )
 from qmd.system import cancellation, telemetry
 from qmd.values import ModelSpec
-from qmd.values.text import may_be_english, replace_halves
+from qmd.values.text import is_english_question, replace_halves
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,7 +121,7 @@ class FastEmbedder(TextEmbedder):
 
     def _with_english(self, text: str, states: TokenStates) -> TokenStates:
         """With the vector that the model of English gives to an English question."""
-        if self.english is None or not may_be_english(text):
+        if self.english is None or not is_english_question(text):
             return states
         vector = self.english.embed_query(text)
         return replace(states, english=vector.astype("float16").astype("float32"))

@@ -87,8 +87,15 @@ def embed(
             run.make_vectors()
     store.index_vectors()
     remaining = store.read(lambda reader: reader.embeddings.count_waiting(model, collection_ids))
+    english = english_embedder(embedder)
     return EmbedReport(
-        run.embedded, run.reused, remaining, embedder.spec.name, token_states=run.filled
+        run.embedded,
+        run.reused,
+        remaining,
+        embedder.spec.name,
+        token_states=run.filled,
+        english=run.english,
+        english_model=None if english is None else english.spec.name,
     )
 
 
@@ -105,6 +112,7 @@ class _Run:
         embedded: Chunks whose vector the model has made.
         reused: Chunks whose vector was in the cache.
         filled: Chunks that had a vector, and have token states now.
+        english: Texts that got a vector by the model of English.
     """
 
     def __init__(
@@ -116,7 +124,7 @@ class _Run:
         collection_ids: Sequence[int],
         progress: ProgressCallback | None,
     ) -> None:
-        self.embedded = self.reused = self.filled = 0
+        self.embedded = self.reused = self.filled = self.english = 0
         self._store = store
         self._claims = claims
         self._embedder = embedder
@@ -242,6 +250,7 @@ class _Run:
                 writer.meta.put(f"{ENGLISH_UP_TO}{self._model.id}", str(chunks[-1].id))
 
         self._store.write(put)
+        self.english += len(texts)
         self._add_done(len(chunks))
         return True
 

@@ -95,7 +95,8 @@ def read_settings(root: Path, path: str) -> tuple[dict[str, Any], str]:
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in (errno.EISDIR, errno.EINVAL):
             return {}, f"{path} is no regular file; {not_applied}."
-        return {}, f"{path} could not be read ({error}); {not_applied}."
+        reason = error.strerror if isinstance(error, OSError) else error
+        return {}, f"{path} could not be read ({reason or error}); {not_applied}."
     if len(data) > MAX_SETTINGS_BYTES:
         return {}, f"{path} has more than {MAX_SETTINGS_BYTES:,} bytes; {not_applied}."
     try:

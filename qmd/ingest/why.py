@@ -46,7 +46,7 @@ from qmd.ingest.scan import (
     printable,
     unreadable_root,
 )
-from qmd.parse.formats import PHOTO, format_of
+from qmd.parse.formats import MARKDOWN, PHOTO, format_of
 from qmd.values import Explanation
 from qmd.values.search import encode_uri
 from qmd.values.text import DEFAULT_MASK, fold
@@ -55,8 +55,10 @@ if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.values import Collection, DocumentInfo
 
-#: Suffixes of documents that people keep beside their notes, and whose text qmd cannot read.
-_UNREADABLE = frozenset(("doc", "xls", "ppt", "rtf", "mobi", "azw3"))
+#: Suffixes of documents, and of pictures, that people keep beside their notes, and whose text qmd
+#: cannot read.
+_UNREADABLE = frozenset(("doc", "xls", "ppt", "mobi", "azw3"))
+_UNREADABLE_PICTURES = frozenset(("avif", "bmp", "gif", "tif", "tiff", "webp"))
 _NOT_IN_MASK = re.compile(r"[^\w. -]")
 #: The most files and folders that are looked at for a name: some seconds of a cold disk.
 MOST_LOOKED_AT = 200_000
@@ -374,7 +376,12 @@ def _excluded(exclusion: Exclusion, end: End, rules: Rules, collection: str) -> 
 
 def _wider_mask(path: str, mask: str, collection: str) -> str:
     suffix = Path(path).suffix.lower().removeprefix(".")
-    if suffix in _UNREADABLE:
+    has_format = format_of(path) is not MARKDOWN  # that of a plugin
+    if suffix in _UNREADABLE_PICTURES and not has_format:
+        return engine_text(
+            "qmd reads no {suffix} files. Save a copy as JPEG, PNG or HEIC.", suffix=suffix
+        )
+    if suffix in _UNREADABLE and not has_format:
         return engine_text(
             "qmd reads no {suffix} files. Save a copy in a format that it reads, like docx or PDF.",
             suffix=suffix,

@@ -30,12 +30,13 @@ class UpkeepMethods(Parts):
     def status(self) -> Status:
         """Count what is indexed, what waits for vectors and what was left out."""
         with self._store.reading() as reader:
-            return health.status.read(reader, self.location, self._settings.ocr)
+            return health.status.read(reader, self.location, self._embedders, self._settings.ocr)
 
     @open_to_scopes
     def overview(self) -> Overview:
         """The figures of `status` that cost little, and how many files were skipped."""
-        return self._store.read(lambda reader: health.status.read_overview(reader, self.location))
+        with self._store.reading() as reader:
+            return health.status.read_overview(reader, self.location, self._embedders)
 
     @open_to_scopes
     def skips(self, reason: str, *, offset: int = 0, limit: int = 100) -> list[SkippedFile]:

@@ -166,6 +166,7 @@ def list_models(
         infos.append(info(model.name, model.dimension, source=_source(model.name)))
     if target is not None and target not in names | {stored.name for stored in recorded}:
         infos.append(info(target, None, source=_source(target)))
+    infos.append(_english_info(active))
     for name in plugin_models("reranking"):
         infos.append(ModelInfo(name, "reranker", None, source="plugin", ready=True))
     for entry in hub.cross_encoders():
@@ -182,6 +183,23 @@ def list_models(
             )
         )
     return sorted(infos, key=lambda model: (model.kind, model.state is None, not model.ready))
+
+
+def _english_info(active: StoredModel | None) -> ModelInfo:
+    """The model of English, which is active beside the default one."""
+    is_here = build.has_english_file()
+    is_beside = active is not None and active.name == DEFAULT_MODEL
+    return ModelInfo(
+        ENGLISH_MODEL,
+        "english",
+        _ENGLISH_SPEC.dimension,
+        source="embedded",
+        size_bytes=build.ENGLISH_BYTES,
+        languages="English",
+        license=ENGLISH_LICENSE,
+        ready=is_here,
+        state="active" if is_here and is_beside else None,
+    )
 
 
 def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -> ModelInfo:
@@ -346,8 +364,10 @@ _DEFAULT_SPEC = ModelSpec(
 
 
 #: The model of English beside the default one: it orders hits, and finds none.
+ENGLISH_MODEL = build.ENGLISH_NAME
+ENGLISH_LICENSE = "Apache-2.0"
 _ENGLISH_SPEC = ModelSpec(
-    name="all-MiniLM-L6-v2-int8",
+    name=ENGLISH_MODEL,
     fingerprint=f"all-MiniLM-L6-v2-int8-{build.ENGLISH_SHA256[:8]}",
     dimension=384,
     max_tokens=512,

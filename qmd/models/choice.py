@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from qmd.models.guard import Budget, Guarded, Kind, ModelGuard
     from qmd.settings import BackendSettings, Settings
     from qmd.store import Reader, Store
+    from qmd.store.sql.models import StoredModel
     from qmd.system.running import RunningServer
     from qmd.values import ModelSpec, ProgressCallback
 
@@ -310,6 +311,15 @@ class EmbedderChoice:
         if active is not None and reader.models.has_vectors():
             return active.name
         return self.target_name(reader)
+
+    def english_name(self, active: StoredModel) -> str | None:
+        """The name of the model of English beside that of the vectors; None if none is here."""
+        if self.custom_embedder is not None:
+            beside = inference.protocols.english_embedder(self.custom_embedder)
+            return None if beside is None else beside.spec.name
+        build = inference.embedded.build
+        is_default = active.fingerprint == build.FINGERPRINT
+        return build.ENGLISH_NAME if is_default and build.has_english_file() else None
 
     # -- the model of queries ------------------------------------------------------------
 

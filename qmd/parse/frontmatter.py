@@ -101,10 +101,19 @@ def is_unended(text: str) -> bool:
 
 def _never_ends(fence: str, source: str) -> tuple[str, ...]:
     """A warning about properties after a line that may as well be a rule above prose."""
-    lines = itertools.takewhile(str.strip, _LINE_END.split(source))
-    matches = [_PROPERTY_LINE.match(line) for line in lines]
+    lines = list(itertools.takewhile(str.strip, _LINE_END.split(source)))
+    matches: list[re.Match[str]] = []
+    for line in lines:
+        match = _PROPERTY_LINE.match(line)
+        if match is None:
+            break
+        matches.append(match)
+    keys = [match.string[: match.start(1)].strip() for match in matches if match[1]]
     # The first line has to be a key: after a rule may stand a list.
-    if not matches or matches[0] is None or not matches[0][1] or None in matches:
+    if not matches or not matches[0][1]:
+        return ()
+    # If prose follows without a blank line, one key alone may be its beginning ("Note: …").
+    if len(matches) < len(lines) and len(keys) == 1 and fold_key(keys[0]) not in NAMES:
         return ()
     return (f"The frontmatter never ends: the line '{fence}' below it is missing; read as text.",)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from qmd import lazy, parse, search, values
 from qmd.engine_text import sentences
 from qmd.parse.lines import line_starts, lines_and_starts
-from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
+from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of, without_breaks
 from qmd.records import NamedTuple
 from qmd.search.candidates import Candidate
 from qmd.search.query import ParsedQuery, loose_parts, parse_string
@@ -399,12 +399,25 @@ def splitter(query: str) -> Callable[[str], list[tuple[str, bool]]]:
 
     def split(text: str) -> list[tuple[str, bool]]:
         parts, end = [], 0
-        for start, stop in _spans(pattern, text):
+        for start, stop in _spans_in_words(pattern, text):
             parts += [(text[end:start], False), (text[start:stop], True)]
             end = stop
         return [(part, is_match) for part, is_match in [*parts, (text[end:], False)] if part]
 
     return split
+
+
+def _spans_in_words(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
+    """As `_spans`, also in words that a soft hyphen or the like parts, which searches pass over."""
+    plain = without_breaks(text)
+    spans = _spans(pattern, plain)
+    if not spans or len(plain) == len(text):
+        return spans
+    places: list[int] = []
+    for place, character in enumerate(text):
+        if len(places) < len(plain) and character == plain[len(places)]:
+            places.append(place)
+    return [(places[start], places[stop - 1] + 1) for start, stop in spans]
 
 
 def _spans(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:

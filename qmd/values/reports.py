@@ -151,6 +151,8 @@ class EmbedReport:
     remaining: int
     model: str
     token_states: int = 0  # chunks that had a vector, and have token states now
+    english: int = 0  # chunks that got a vector by the model of English, too
+    english_model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,8 @@ class Status:
         next_embedded: How many chunks have a vector of ``next_model``.
         token_states: How many chunks with a vector have token states too; None if the model has
             none. The others get theirs when a search needs them, and in the background.
+        english_model: The model of English that stands beside ``model``; None if none is here.
+        english_waiting: How many chunks wait to be looked at, whether they get a vector of it.
         embedding_left_s: About how many seconds the missing vectors take: as fast as the latest
             ones were made, else as the built-in model makes them on a laptop.
         last_indexed: When a collection was last scanned to the end, ISO 8601 UTC.
@@ -254,6 +258,8 @@ class Status:
     pictures_failed: int = 0
     ocr_left_s: float = 0.0
     ocr_problem: str | None = None
+    english_model: str | None = None
+    english_waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +273,7 @@ class Overview:
         model, next_model, next_embedded: As in `Status`.
         skips: How many files were skipped, by collection and reason.
         excluded: Reason → how many files and folders the rules left out.
-        pictures, pictures_waiting: As in `Status`.
+        pictures, pictures_waiting, english_model, english_waiting: As in `Status`.
     """
 
     database: str
@@ -283,6 +289,8 @@ class Overview:
     excluded: Mapping[str, int]
     pictures: int = 0
     pictures_waiting: int = 0
+    english_model: str | None = None
+    english_waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,12 +385,13 @@ class ModelInfo:
     A row of `qmd models list`.
 
     Attributes:
+        kind: "english" is the one beside the default model, which orders English hits.
         ready: Whether the model can be used without a download.
         state: "active" if its vectors answer searches, "coming" if they are being made.
     """
 
     name: str
-    kind: Literal["embedding", "reranker"]
+    kind: Literal["embedding", "english", "reranker"]
     dimension: int | None
     source: str  # "embedded", "hub", "folder", "server", "plugin" or "unknown"
     size_bytes: int | None = None

@@ -38,6 +38,35 @@ _DAY = lazy.pattern(rf"({'|'.join(_MONTHS)}) (\d{{1,2}})(?:st|nd|rd|th), (\d{{4}
 _LATIN, _WORDS = lazy.pattern("[A-Za-z]"), lazy.pattern("[a-z]+")
 #: Common words of English, of which texts in other languages have few.
 _ENGLISH = frozenset(("the", "and", "this", "that", "with", "from", "are", "you", "how", "which"))
+#: More of them, which the languages of `_FOREIGN` do not have.
+_ENGLISH_IN_QUESTIONS = _ENGLISH.union(
+    """
+    what where when why who whose does did can could should would it its to my our your their be
+    been have has not if or by into about there
+    """.split()  # noqa: SIM905  a list of quoted words is no easier to read
+)
+#: Common words of German, Dutch, French, Spanish, Italian, Portuguese, Danish, Swedish and Polish
+#: in ASCII, which are no words of English, and stand in none of its names (Jest, Los Angeles).
+_FOREIGN = frozenset(
+    """
+    wie warum wann wieso welche welcher welches wozu und nicht ich wir sind eine einen einem einer
+    kann werden wird wenn oder gibt beim vom zum zur auf nach fuer meine meinen
+    hoe waar waarom wanneer welke het een niet mijn worden wordt voor naar zijn
+    pourquoi quand quel quelle quels quelles que qui sont une les dans avec faire peut cette
+    como por cual cuales cuando donde quien una puedo puede hacer tiene
+    perche dove quale quali della delle degli nella sono posso gli
+    qual quais quem onde porque fazer uma minha
+    hvordan hvorfor hvad hvilken jeg ikke varfor och jag inte vilka
+    gdzie dlaczego kiedy czy jak nie
+    """.split()  # noqa: SIM905
+)
+#: As `_FOREIGN`; of these, which names and loans have, two must stand in a question.
+_FOREIGN_PAIRED = frozenset(
+    """
+    de la le el un en du des ou pour comment sur para los las con es se mi il di per come da os
+    das der die den dem ist mit von zu im aus was wo op dit wat om te som att er det till jest
+    """.split()  # noqa: SIM905
+)
 #: What Logseq does not write to a file's name as it is.
 _ENCODED = lazy.pattern(r'[<>:"|?*\\#%]')
 
@@ -59,6 +88,13 @@ def may_be_english(text: str) -> bool:
     """Whether nearly all letters of a text are those of English."""
     letters = sum(map(str.isalpha, text))
     return letters > 0 and len(_LATIN.findall(text)) >= 0.9 * letters
+
+
+def is_english_question(text: str) -> bool:
+    """Whether a question may be English: it has no words of other languages, or one of English."""
+    words = set(_WORDS.findall(text.lower()))
+    is_foreign = not words.isdisjoint(_FOREIGN) or len(words & _FOREIGN_PAIRED) > 1
+    return may_be_english(text) and not (is_foreign and words.isdisjoint(_ENGLISH_IN_QUESTIONS))
 
 
 def is_english(text: str) -> bool:

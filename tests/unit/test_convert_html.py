@@ -49,6 +49,8 @@ def markdown(body: str) -> str:
         ("<p>call <code>a `b`</code> or <tt>c</tt></p>", "call `` a `b` `` or `c`\n"),
         ("<p>10<sup>6</sup> 1<sup>st</sup> H<sub>2</sub>O</p>", "10^6 1st H2O\n"),
         ("<math alttext='x^2'><mi>x</mi></math>", "$x^2$\n"),
+        ("<p><math display=block alttext='x^2'></math>", "$$x^2$$\n"),
+        ("<p>a<script type='math/tex; mode=display'>x^2</script>", "a$$x^2$$\n"),
         ("<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>字", "漢字\n"),
         ("<p>a</p><hr><p>b</p>", "a\n\n* * *\n\nb\n"),
         (
@@ -90,6 +92,11 @@ def test_elements(html: str, text: str) -> None:
             "<table><thead><tr><th rowspan=9>a<th colspan=2>b<tbody><tr><td>c"
             "<td rowspan=2 colspan=2>d<tr><td>e<tr><td>f<td>g<td>h</table>",
             "| a | b |  |\n|---|---|---|\n| c | d |  |\n| e |  |  |\n| f | g | h |\n",
+        ),
+        (
+            "<table><tr><th>a<th>b<tbody><tr><td rowspan=0>c<td>d<tr><td>e<tr><td>f"
+            "<tbody><tr><td>g<td colspan=0>h</table>",
+            "| a | b |\n|---|---|\n| c | d |\n|  | e |\n|  | f |\n| g | h |\n",
         ),
         (
             "<table><tr><td>a<td>b<tr><td>c<td>d</table>",

@@ -60,6 +60,7 @@ def test_html_counts_where_the_plain_text_only_points_to_it() -> None:
         "Your email client does not support HTML.",
         "View this message in your browser: https://shop.example/order/88421/ships/friday",
         "您的邮件客户端不支持网页格式。",
+        "Order ships Friday. View it online: https://shop.example/order/88421/ships/friday",
     ],
 )
 def test_a_text_that_is_no_form_of_the_html_is_a_stub(stub: str) -> None:
@@ -86,6 +87,7 @@ def test_an_invitation_says_what_where_and_when() -> None:
     calendar = (
         "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nSUMMARY:Board\\, all of\r\n  us\r\n"
         "DTSTART;TZID=Europe/Berlin:20260601T100000\r\nDTEND:20260601T090000Z\r\n"
+        "RRULE:FREQ=WEEKLY;INTERVAL=2;UNTIL=20261231T000000Z;BYDAY=MO,WE\r\n"
         "LOCATION:Room 7\r\nDESCRIPTION:Bring\\nbread\r\n"
         "BEGIN:VALARM\r\nDESCRIPTION:Reminder\r\nEND:VALARM\r\nEND:VEVENT\r\n"
         "BEGIN:VEVENT\r\nDTSTART;VALUE=DATE:20260602\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
@@ -94,9 +96,36 @@ def test_an_invitation_says_what_where_and_when() -> None:
     mail.add_alternative(calendar, subtype="calendar")
     assert convert("a.eml", mail.as_bytes()).markdown.endswith(
         "Please come.\n\nEvent: Board, all of us\n"
-        "When: 2026-06-01 10:00 (Europe/Berlin) – 2026-06-01 09:00 UTC\nWhere: Room 7\n\n"
+        "When: 2026-06-01 10:00 (Europe/Berlin) – 2026-06-01 09:00 UTC\n"
+        "Repeats: every 2 weeks on Mon, Wed, until 2026-12-31 00:00 UTC\nWhere: Room 7\n\n"
         "Bring\nbread\n\nEvent: (no title)\nWhen: 2026-06-02\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("FREQ=DAILY;COUNT=10", "Repeats: every day, 10 times\n"),
+        ("FREQ=MONTHLY;BYDAY=2TU,-1FR", "Repeats: every month on 2. Tue, last Fri\n"),
+        ("FREQ=MONTHLY;BYMONTHDAY=1,15", "Repeats: every month on day 1, 15\n"),
+        ("FREQ=YEARLY;UNTIL=20300101", "Repeats: every year, until 2030-01-01\n"),
+        ("FREQ=WEEKLY;BYDAY=XX,,", "Repeats: every week\n"),
+        ("FREQ=", ""),
+        ("x", ""),
+    ],
+)
+def test_an_event_says_when_it_repeats(rule: str, told: str) -> None:
+    calendar = f"BEGIN:VEVENT\r\nSUMMARY:Board\r\nRRULE:{rule}\r\nEND:VEVENT\r\n"
+    mail = message("Invite", "Please come.")
+    mail.add_alternative(calendar, subtype="calendar")
+    assert convert("a.eml", mail.as_bytes()).markdown.endswith(f"Event: Board\n{told}")
+
+
+def test_a_text_with_most_words_of_the_html_stays() -> None:
+    mail = message("Order", "Order 88421 ships Friday, total 42 EUR. Kind regards!")
+    page = "<p>Order 88421 ships Friday, TOTAL 42 EUR</p><p>Kind regards</p><p>Shop, Main Road</p>"
+    mail.add_alternative(page, subtype="html")
+    assert "TOTAL" not in convert("a.eml", mail.as_bytes()).markdown
 
 
 def times_of(*properties: str) -> str:

@@ -40,6 +40,10 @@ def table(*rows: tuple[str, ...]) -> str:
     return f"<w:tbl>{''.join(f'<w:tr>{each}</w:tr>' for each in cells)}</w:tbl>"
 
 
+DELETED = (
+    "<w:tr><w:trPr><w:del/></w:trPr>"
+    f"<w:tc>{paragraph('gone')}</w:tc><w:tc>{paragraph('too')}</w:tc></w:tr>"
+)
 STYLES = f"""<w:styles {OFFICE}>
 <w:style w:type="paragraph" w:styleId="U1"><w:name w:val="heading 1"/></w:style>
 <w:style w:type="paragraph" w:styleId="Own"><w:name w:val="Own"/><w:basedOn w:val="U2"/></w:style>
@@ -122,6 +126,12 @@ BOX = f"<w:drawing><w:txbxContent>{paragraph('In a box')}</w:txbxContent></w:dra
             paragraph(f"<w:del>{run('gone')}</w:del><w:ins>{run('new')}</w:ins>")
             + paragraph("<w:r><w:instrText>PAGE</w:instrText></w:r>"),
             "new\n",
+        ),
+        (
+            table((paragraph("Name"), paragraph("Age")), (paragraph("Ann"), paragraph("old")))
+            .replace("<w:tr>", "<w:tr><w:trPr><w:ins/></w:trPr>", 1)
+            .replace("</w:tbl>", f"{DELETED}</w:tbl>"),
+            "| Name | Age |\n|---|---|\n| Ann | old |\n",
         ),
         (
             paragraph(run("Text") + '<w:r><w:footnoteReference w:id="2"/></w:r>'),
@@ -298,7 +308,17 @@ def test_cells_show_what_was_computed() -> None:
         ("0 \\d\\a\\y\\s", "3", "3 days"),
         ('#,##0,"K"', "1500000", "1500K"),
         ('"yes";"yes";"no"', "0", "no"),
-        ('[=1]"one";0', "1", "1"),
+        ('[=1]"one";0', "1", "one"),
+        ('[=1]"one";0', "2", "2"),
+        ('[>=1000000]0.0,,"M";[>=1000]0.0,"K";0', "1500000", "1.5M"),
+        ('[>=1000000]0.0,,"M";[>=1000]0.0,"K";0', "2500", "2.5K"),
+        ('[>=1000000]0.0,,"M";[>=1000]0.0,"K";0', "-7", "-7"),
+        ('[Red][<-5]"low";[<>0]0 "C";"none"', "-6", "low"),
+        ('[Red][<-5]"low";[<>0]0 "C";"none"', "3", "3 C"),
+        ('[Red][<-5]"low";[<>0]0 "C";"none"', "0", "none"),
+        ("[<1]h:mm;[h]:mm", "1.25", "30:00"),
+        ("[>5]0", "3", "3"),
+        ('[>x]"one";0', "3", "3"),
         ("#,##0;(#,##0)", "-5", "-5"),
         ("0.00%", "0.0567", "5.67%"),
         ('0"%"', "5", "5%"),

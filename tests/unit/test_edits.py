@@ -318,6 +318,9 @@ def test_the_last_property_takes_the_frontmatter_along() -> None:
 def test_where_the_frontmatter_never_ends_no_edit_moves_or_ends_it_unasked(
     fence: str, line: str
 ) -> None:
+    joined = f"{fence}\n{line}\n{line.replace('a', 'b')}\nText.\n"
+    with pytest.raises(EditError, match="never ends"):
+        edited(joined, NoteEdit("prepend", text="x"))
     note = f"{fence}\n{line}\n\n# Plan\n\nText.\n"
     rule = f"x\n\n{fence}\n\ny"
     with pytest.raises(EditError, match="never ends") as refused:
@@ -349,6 +352,7 @@ def test_where_the_frontmatter_never_ends_no_edit_moves_or_ends_it_unasked(
         ("Body.\n", "a\nb", "one line of text"),
         ("---\ntitle: T\na: draft\n\nText", "a", "never ends"),
         ("---\ntitle: T\n", "a", "never ends"),
+        ("---\ntitle: T\nText.\n", "a", "never ends"),
         ("+++\ntitle = 1\n", "a", "never ends"),
         ("---\nb: 1\n---\n`a:: 0`\n\n- A:: open\n", "a", "in line 6, as an inline field"),
         ("Text [a:: open].\n", "a", "in line 1, as an inline field"),

@@ -117,6 +117,7 @@ def test_a_key_stays_as_it_is_written() -> None:
     "text",
     [
         "---\nProse: that goes on\nin the next line.\n",
+        "---\nNote: prose\n- with a list\nand more.\n",
         "---\n\ntitle: behind a blank line\n",
         "---\n# A heading\n\ntitle: x\n",
         "---\n- a list: of things\n",
@@ -151,6 +152,10 @@ def test_a_rule_is_no_frontmatter(text: str) -> None:
         ["---  ", '"quoted key": 1', "----", "", "Text"],
         ["---", "标题: 名字", "tags: [x]", "  and: more", "", "Text"],
         ["+++", 'title = "A title"', "weight = 1", "", "Text."],
+        ["---", "title: A title", "Text that begins at once."],
+        ["---", "Tags:", "  - a", "Text."],
+        ["---", "status: draft", "due: 2024-01-01", "# Heading", "Text."],
+        ["+++", "draft = true", "weight = 1", "Text."],
     ],
 )
 def test_properties_without_an_end_are_text_with_a_warning(lines: list[str], end: str) -> None:

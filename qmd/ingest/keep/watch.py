@@ -15,10 +15,9 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
-from qmd.errors import InputError
 from qmd.ingest.read_file import settled
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import ScannedFile, ScanSkip, scan
+from qmd.ingest.scan import ScannedFile, ScanSkip, scan, unreadable_root
 from qmd.values import Collection
 
 if TYPE_CHECKING:
@@ -182,7 +181,7 @@ class WatchFactory:
                 return self._start_native(root, rules, report), None
             except OSError as error:
                 if isinstance(error, (FileNotFoundError, NotADirectoryError, PermissionError)):
-                    raise InputError(f"The folder {root} cannot be watched: {error}") from error
+                    raise unreadable_root(root, error) from error
                 reason = f"{error.strerror or error}"
         notice = (
             f"{collection.name}: no file events here ({reason}); looking for changes"

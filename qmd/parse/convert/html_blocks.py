@@ -86,6 +86,8 @@ _SIZE = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)[wx]")
 _LATER = ("data-src", "data-original", "data-lazy-src", "data-actualsrc", "data-url")
 #: Characters of a picture that stands in the page itself.
 MAX_INLINE = 8_000_000
+#: More rows than any group has: a cell with ``rowspan=0`` spans all that are left of its group.
+_ALL_ROWS = 99_999
 _SCHEMES = ("http", "https", "mailto", "ftp", "tel", "doi")
 
 
@@ -231,8 +233,9 @@ class ElementWriter:
         """Begin an element; False if nothing in it is to be read."""
         name = local_name(element)
         if name in SILENT or not name or is_hidden(element):
-            if name == "script" and (element.get("type") or "").startswith("math/tex"):
-                self._formula(element.text or "")
+            kind = element.get("type") or ""
+            if name == "script" and kind.startswith("math/tex"):
+                self._formula(element.text or "", "$$" if "display" in kind else "$")
             return False
         if self._pre is not None:
             return self._enter_in_code(element, name, self._pre)
@@ -414,7 +417,7 @@ class ElementWriter:
                 break
         if not source:
             source = formula(element)
-        self._formula(source)
+        self._formula(source, "$$" if element.get("display") == "block" else "$")
         return False
 
     def _enter_list(self, element: Element, name: str) -> bool:
@@ -542,7 +545,7 @@ class ElementWriter:
         self._cells -= 1
         parts, self._parts = self._parts, []
         text = piped(" ".join(self._paragraph(parts).split()))
-        columns, rows = _span(element, "colspan"), _span(element, "rowspan")
+        columns, rows = _span(element, "colspan"), _span(element, "rowspan", zero=_ALL_ROWS)
         if not table.add(text, min(columns, MAX_COLUMNS), rows):
             self._blocks.warn(TOO_MANY_COLUMNS)
 
@@ -595,9 +598,9 @@ _LEAVE: dict[str, Callable[[ElementWriter, Element, str], None]] = {
 }
 
 
-def _span(element: Element, name: str) -> int:
+def _span(element: Element, name: str, *, zero: int = 1) -> int:
     span = (element.get(name) or "").strip()
-    return max(1, int(span)) if re.fullmatch(r"[0-9]{1,5}", span) else 1
+    return int(span) or zero if re.fullmatch(r"[0-9]{1,5}", span) else 1
 
 
 def walk(root: Element) -> Iterator[tuple[Element, bool]]:

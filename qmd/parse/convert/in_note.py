@@ -77,7 +77,10 @@ _TEMPLATE = re.compile(r"<(?=%)")
 #: What would act where a reader takes a formula for text, as one that holds a dollar sign.
 _IN_FORMULA = re.compile(rf"\\.|`|\$|{_TAG}|(?<=:):(?=\s)|\[(?=\[)|\{{(?=\{{)", re.DOTALL)
 #: Between these MathJax and KaTeX find the source of a formula.
-_FORMULA_SIGN = re.compile(r"(?<!\\)(\\[()\[\]])")
+_FORMULA_SIGN = re.compile(
+    r"(?<!\\)(\\[()\[\]]"
+    r"|\\(?:begin|end)\{(?:align|alignat|eqnarray|equation|flalign|gather|multline)\*?\})"
+)
 _FORMULA_ENDS = {"\\(": ("\\)", "$"), "\\[": ("\\]", "$$")}
 #: Such commands, and what would make a property a link or a macro.
 _IN_VALUE = re.compile(r"<(?=%)|\[(?=\[)|\](?=\()|\{(?=\{)")
@@ -180,8 +183,12 @@ def with_formulas(text: str) -> Iterator[tuple[str, str]]:
     pieces = _FORMULA_SIGN.split(text)
     at = 0
     while at < len(pieces):
-        closing, sign = _FORMULA_ENDS.get(pieces[at], ("", ""))
+        is_named = pieces[at].startswith("\\begin{")
+        named = (pieces[at].replace("begin", "end", 1), "$$") if is_named else ("", "")
+        closing, sign = _FORMULA_ENDS.get(pieces[at], named)
         source = pieces[at + 1].strip() if closing else ""
+        if is_named and source:
+            source = f"{pieces[at]}{pieces[at + 1]}{closing}"
         if source and not source.endswith("\\") and pieces[at + 2 : at + 3] == [closing]:
             yield sign, source
             at += 3

@@ -41,9 +41,9 @@ MAX_HEADER = 5000
 _MAX_SOURCE = 4 * MAX_HEADER  # with what encodes them
 #: Below this share of the HTML's text, the plain text of a message only points to the HTML.
 _SHORT_SHARE = 0.2
-#: So does one with fewer of its words in the HTML, of which it should be another form.
+#: So does one with fewer of its words in the HTML, of which it should be another form, or of the
+#: words of the HTML in it.
 _COMMON_SHARE = 0.5
-_COMPARED = 20_000  # characters
 _WORD = re.compile(r"[a-z0-9]+|[^\x00-\x7f\W]")
 _ADDRESS = re.compile(r"\w+://\S+")
 #: Events of an invitation, and characters of it, that are read.
@@ -52,6 +52,9 @@ _MAX_CALENDAR = 200_000
 #: A property with its parameters; in quotes a colon belongs to a parameter.
 _PROPERTY = re.compile(r'([^":]*(?:"[^"]*"[^":]*)*):')
 _ESCAPED = re.compile(r"\\([\\;,nN])")
+_UNITS = {"DAILY": "day", "WEEKLY": "week", "MONTHLY": "month", "YEARLY": "year"}
+_DAYS = {"MO": "Mon", "TU": "Tue", "WE": "Wed", "TH": "Thu", "FR": "Fri", "SA": "Sat", "SU": "Sun"}
+_DAY_OF_RULE = re.compile(r"\+?(-?\d{0,2})([A-Z]{2})")
 _DURATION = re.compile(
     r"\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,7})S)?)?"
 )
@@ -292,10 +295,9 @@ def _write_body(blocks: Blocks, parts: _Parts) -> None:
 
 
 def _differ(text: str, page: str) -> bool:
-    """Whether few words of a text are on a page."""
-    words = set(_WORD.findall(_ADDRESS.sub(" ", text[:_COMPARED]).casefold()))
-    common = words.intersection(_WORD.findall(page.casefold()))
-    return len(common) < _COMMON_SHARE * len(words)
+    """Whether few words of a text are on a page, or few of the page in the text."""
+    words, shown = (set(_WORD.findall(_ADDRESS.sub(" ", each).casefold())) for each in (text, page))
+    return len(words & shown) < _COMMON_SHARE * max(len(words), len(shown))
 
 
 def _events(calendar: str) -> Iterator[str]:
@@ -325,9 +327,39 @@ def _event(event: dict[str, tuple[str, str]]) -> str:
     _, summary = event.get("SUMMARY", ("", ""))
     times = _times(event)
     lines = [f"Event: {summary or '(no title)'}", f"When: {' – '.join(times)}" if times else ""]
+    lines += [f"Repeats: {repeats}" if (repeats := _recurrence(event)) else ""]
     lines += [f"Where: {event['LOCATION'][1]}" if event.get("LOCATION", ("", ""))[1] else ""]
     text = "\n".join(filter(None, lines))
     return f"{text}\n\n{event.get('DESCRIPTION', ('', ''))[1]}".strip()
+
+
+def _recurrence(event: dict[str, tuple[str, str]]) -> str:
+    """When an event repeats, as people read it: ``every 2 weeks on Mon, Wed, until 2026-12-31``."""
+    fields = (part.partition("=") for part in event.get("RRULE", ("", ""))[1].upper().split(";"))
+    rule = {name: value for name, _, value in fields}
+    unit = _UNITS.get(rule.get("FREQ", ""))
+    if unit is None:
+        return ""
+    interval = rule.get("INTERVAL", "1")[:4]
+    text = f"every {unit}" if interval == "1" else f"every {interval} {unit}s"
+    days = [_DAY_OF_RULE.fullmatch(day) for day in rule.get("BYDAY", "").split(",")[:31]]
+    names = [f"{_place(day[1])}{_DAYS[day[2]]}" for day in days if day and day[2] in _DAYS]
+    if rule.get("BYMONTHDAY"):
+        names.append(f"day {rule['BYMONTHDAY'][:90].replace(',', ', ')}")
+    text += f" on {', '.join(names)}" if names else ""
+    if rule.get("COUNT"):
+        return f"{text}, {rule['COUNT'][:6]} times"
+    until = rule.get("UNTIL")
+    return f"{text}, until {_moment('', until)}" if until else text
+
+
+def _place(number: str) -> str:
+    """Which of the days of a month or a year: ``2`` → ``2. ``, ``-1`` → ``last ``."""
+    if not number:
+        return ""
+    if number.startswith("-"):
+        return "last " if number == "-1" else f"{number[1:]}. last "
+    return f"{number}. "
 
 
 def _times(event: dict[str, tuple[str, str]]) -> list[str]:

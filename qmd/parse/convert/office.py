@@ -7,13 +7,14 @@ Word documents and the files of LibreOffice are read with the same functions (`w
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from io import BytesIO
 from itertools import chain, islice
 from posixpath import join, normpath
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from unicodedata import category
 
 from lxml import etree
@@ -284,7 +285,9 @@ class _Workbook:
         styles = []
         for style in children(child(root, "cellXfs"), "xf"):
             code = codes.get(style.get("numFmtId") or "0", "General")
-            styles.append(formats.setdefault(code, formats.get(code) or _CellFormat(code)))
+            styles.append(
+                formats.setdefault(code, formats.get(code) or _CellFormat(_sections(code)))
+            )
         return styles
 
 
@@ -342,6 +345,13 @@ _BUILT_IN = {
     **dict.fromkeys((18, 19, 20, 21, 32, 33), "h:mm:ss"),
     **{45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss.0"},
 }
+_CONDITION = re.compile(r"\[\s*(<=|>=|<>|<|>|=)\s*(-?\d{1,30}(?:\.\d{1,30})?)\s*\]")
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    **{"<=": operator.le, ">=": operator.ge, "<>": operator.ne},
+    **{"<": operator.lt, ">": operator.gt, "=": operator.eq},
+}
+#: What the parts of a section are, and their text.
+_Section: TypeAlias = list[tuple[str, str]]
 _MAX_FORMAT = 255  # characters, as in Excel
 _INTEGER = re.compile(r"-?\d{1,30}")
 #: Beyond it, floating-point numbers have no digits after the point.
@@ -364,11 +374,11 @@ class _CellFormat:
         is_plain: It shows the number alone.
     """
 
-    def __init__(self, code: str) -> None:
-        self._sections = _sections(code)
-        self._parts = self._sections[0]
+    def __init__(self, sections: list[_Section]) -> None:
+        self._sections = sections
+        self._conditional = _conditional(sections)
+        self._parts = sections[0]
         kinds = {kind for kind, _ in self._parts}
-        self._is_conditional = "condition" in kinds
         self._is_date = not kinds.isdisjoint(("date", "elapsed")) and "general" not in kinds
         if self._is_date:
             self._parts = _date_fields(self._parts)
@@ -380,16 +390,26 @@ class _CellFormat:
         last = "".join(digits[-1:])
         self._thousands = len(last) - len(last.rstrip(","))
         self.is_plain = len(self._sections) == 1 and not (
-            self._is_date or self._before or self._behind or self._zeros > 1 or self._thousands
+            self._conditional
+            or self._is_date
+            or self._before
+            or self._behind
+            or self._zeros > 1
+            or self._thousands
         )
 
     def shown(self, text: str, number: float, epoch: datetime) -> str:
         """A number as it is shown; ``text``: as the file has it."""
+        for condition, cell_format in self._conditional:
+            if _is_met(condition, number):
+                return cell_format.shown(text, number, epoch)
+        if self._conditional:
+            return _digits(text, number)
         if self._is_date:
             return self._moment(number, epoch) or _digits(text, number)
         words = self._words(number)
-        if words or self._is_conditional:
-            return words or _digits(text, number)
+        if words:
+            return words
         if self._percents:
             text = f"{number * 100**self._percents:.10g}"
         elif self._thousands:
@@ -405,7 +425,7 @@ class _CellFormat:
         """What a section of words alone shows instead of a number; empty for other sections."""
         place = 0 if number > 0 else 1 if number < 0 else 2
         section = self._sections[place if place < len(self._sections) else 0]
-        if self._is_conditional or any(kind in ("digits", "general") for kind, _ in section):
+        if any(kind in ("digits", "general") for kind, _ in section):
             return ""
         shown = "".join(text for kind, text in section if kind == "text" and text != "@").strip()
         return shown if any(map(str.isalnum, shown)) else ""
@@ -452,9 +472,28 @@ class _CellFormat:
         return "".join(pieces).strip()
 
 
-def _sections(code: str) -> list[list[tuple[str, str]]]:
+def _conditional(sections: Sequence[_Section]) -> list[tuple[str, _CellFormat]]:
+    """The sections of a format with conditions, such as ``[>=1000]``; "" is of all others."""
+    conditions = [
+        "".join(text for kind, text in section if kind == "condition") for section in sections[:3]
+    ]
+    if not any(conditions):
+        return []
+    return [
+        (condition, _CellFormat([[part for part in section if part[0] != "condition"]]))
+        for condition, section in zip(conditions, sections, strict=False)
+    ]
+
+
+def _is_met(condition: str, number: float) -> bool:
+    """Whether a number meets a condition; any meets the empty one."""
+    match = _CONDITION.fullmatch(condition)
+    return not condition if match is None else _COMPARE[match[1]](number, float(match[2]))
+
+
+def _sections(code: str) -> list[_Section]:
     """The parts of each section of a format: what they are, and their text."""
-    sections: list[list[tuple[str, str]]] = [[]]
+    sections: list[_Section] = [[]]
     for match in _FORMAT_PART.finditer(code[:_MAX_FORMAT]):
         kind = match.lastgroup
         if kind == "end":

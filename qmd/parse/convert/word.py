@@ -166,7 +166,7 @@ class _Word:
 
     def table(self, table: Element, depth: int) -> None:
         """A table of data as one of Markdown; one with a single column arranges its text."""
-        rows = [_cells_of(row) for row in office.children(table, "tr")]
+        rows = [_cells_of(row) for row in office.children(table, "tr") if not _is_deleted(row)]
         if max(map(len, rows), default=0) < 2:
             for row in rows if depth < MAX_DEPTH else ():
                 for cell in row:
@@ -325,6 +325,11 @@ def _plain_text(element: Element) -> str:
                 pieces.append("\n")
             stack.append(iter(part))
     return "".join(pieces)
+
+
+def _is_deleted(row: Element) -> bool:
+    """Whether a row was deleted with changes tracked; its text may not be marked itself."""
+    return office.child(office.child(row, "trPr"), "del") is not None
 
 
 def _cells_of(row: Element) -> list[Element]:
