@@ -285,9 +285,9 @@ class _Workbook:
         styles = []
         for style in children(child(root, "cellXfs"), "xf"):
             code = codes.get(style.get("numFmtId") or "0", "General")
-            styles.append(
-                formats.setdefault(code, formats.get(code) or _CellFormat(_sections(code)))
-            )
+            if code not in formats:
+                formats[code] = _CellFormat(_sections(code))
+            styles.append(formats[code])
         return styles
 
 
@@ -385,7 +385,7 @@ class _CellFormat:
         self._has_cjk = any(kind == "text" and is_cjk(text) for kind, text in self._parts)
         self._kinds = {kind for kind, _ in self._parts}
         self._percents = sum(kind == "percent" for kind, _ in self._parts)
-        self._before, digits, self._behind = _around_digits(self._parts)
+        self._before, digits, self._after = _around_digits(self._parts)
         self._zeros = "".join(digits[:1]).partition(".")[0].count("0")
         last = "".join(digits[-1:])
         self._thousands = len(last) - len(last.rstrip(","))
@@ -393,7 +393,7 @@ class _CellFormat:
             self._conditional
             or self._is_date
             or self._before
-            or self._behind
+            or self._after
             or self._zeros > 1
             or self._thousands
         )
@@ -419,7 +419,7 @@ class _CellFormat:
         sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
         if text.isdecimal():
             text = text.zfill(self._zeros)
-        return f"{sign}{self._before}{text}{self._behind}"
+        return f"{sign}{self._before}{text}{self._after}"
 
     def _words(self, number: float) -> str:
         """What a section of words alone shows instead of a number; empty for other sections."""
