@@ -1,13 +1,9 @@
 """
-Which process keeps the index of a database, and how far the index is behind the disk.
+Knows which process keeps the index of a database, and how much older the index is than the disk.
 
 A keeper has its state in memory, and writes it into the database as a record that other processes
 read. With a database on a server it does so now and then even if nothing has changed, because a
 process that hangs keeps its lock, and on another machine nobody sees that it hangs.
-
-The lock that only one of all processes with a database holds: the one that indexes. The operating
-system releases it when that process ends, even if it is killed. So does the server of a database,
-whose processes may be on several machines.
 """
 
 from __future__ import annotations
@@ -371,6 +367,12 @@ def keeper_pid(store: Store) -> int | None:
 def _later(*times: str | None) -> str | None:
     """The latest of these times (ISO 8601 UTC); None if all are None."""
     return max(filter(None, times), default=None)
+
+
+# --- the lock of the process that indexes -----------------------------------------------
+# Of all processes with a database only one holds it. The operating system releases it when that
+# process ends, even if it is killed. So does the server of a database, whose processes may be on
+# several machines.
 
 
 def lock_of(store: Store) -> IndexLock | SharedLock:
