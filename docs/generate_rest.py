@@ -35,8 +35,9 @@ INTRODUCTION = """\
 
 `qmd server` answers HTTP requests on port 18765 of this machine: JSON in, JSON out.
 [server.md](server.md) says how to start and protect the server. `GET /openapi.json` describes every
-field for programs, and `GET /` shows a person what is running. For types of TypeScript: `npx openapi-typescript
---default-non-nullable=false URL`; without this option each argument with a default is a required one.
+field for programs, and `GET /` shows a person what is running. For types of
+TypeScript: `npx openapi-typescript --default-non-nullable=false URL`; without this option each
+argument with a default is a required one.
 
 - A body is a JSON object with `Content-Type: application/json` and at most 4 MiB; otherwise the
   answer is 415 or 413. An unknown name is refused, with a list of the valid names. For an optional
