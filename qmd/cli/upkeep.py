@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from qmd.cli.render_reports import render_checks
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, note, one_line, progress_bar, write, write_json
 from qmd.config import SETTINGS
+from qmd.errors import MigrationRequiredError
 from qmd.operations.definition import Replied
 from qmd.system.editors import check_editor
 from qmd.values.text import counted
@@ -211,10 +213,17 @@ def migrate_to(target: str) -> CopyReport:
         return kb.copy_to(target, progress=progress)
 
 
-def _render_restored(restored: dict[str, str | None]) -> None:
+def _render_restored(restored: dict[str, Any]) -> None:
     write(f"Restored {one_line(str(restored['database']))}\n")
     if restored["kept"] is not None:
         write(f"The old one is {one_line(restored['kept'])}\n")
+    if restored["tokens"]:
+        names = one_line(", ".join(restored["tokens"]))
+        note(
+            f"Valid are the tokens of the backup, those that were revoked since, too: {names}."
+            " Revoke one with 'qmd server token revoke NAME'.",
+            style="warning",
+        )
     index = f"qmd index{session().database_option}"
     write(f"Run '{index}' to take in what has changed on the disk since.\n")
 
@@ -226,7 +235,7 @@ def _render_restored(restored: dict[str, str | None]) -> None:
     destroys=True,
 )
 @click.argument("file", shell_complete=complete.files)
-def restore_db(file: str) -> dict[str, str | None]:
+def restore_db(file: str) -> dict[str, Any]:
     """
     Put a backup in the place of the database.
 
@@ -235,7 +244,17 @@ def restore_db(file: str) -> dict[str, str | None]:
     """
     database = session().settings.db
     kept = qmd.KnowledgeBase.restore(database, file)
-    return {"database": str(database), "kept": None if kept is None else str(kept)}
+    tokens: list[str] = []
+    with (
+        suppress(MigrationRequiredError),  # the backup of an older version
+        qmd.KnowledgeBase.open(database, read_only=True) as kb,
+    ):
+        tokens = [token.name for token in kb.tokens()]
+    return {
+        "database": str(database),
+        "kept": None if kept is None else str(kept),
+        "tokens": tokens,
+    }
 
 
 def _render_rescue(saved: dict[str, Any]) -> None:

@@ -282,3 +282,13 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     scratch.database.unlink()
     assert scratch.ok("restore-db", "copy.sqlite", "--json").json()["kept"] is None
     assert scratch.ok("ls", "notes").out
+
+
+def test_tokens_that_come_back_are_named(tmp_path: Path) -> None:
+    scratch = filled(tmp_path)
+    scratch.ok("server", "token", "create", "anna", "--read", "notes")
+    scratch.ok("backup", "copy.sqlite")
+    scratch.ok("server", "token", "revoke", "anna")
+    restored = scratch.ok("restore-db", "copy.sqlite")
+    assert "those that were revoked since, too: anna." in restored.err
+    assert scratch.ok("restore-db", "copy.sqlite", "--json").json()["tokens"] == ["anna"]
