@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from qmd.agent.chat import AgentTurn, Chats
 from qmd.agent.turn import TURN_S
-from qmd.errors import InputError, QmdError
+from qmd.errors import InputError, QmdError, WritesForbiddenError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import require_writing_token
 from qmd.operations.bounds import excesses
@@ -239,10 +239,9 @@ class _Face:
     ) -> definition.Answer:
         if endpoint.operation.writes and self._read_only:
             require_writing_token(self._kb)
-            raise definition.RestError(
-                403,
+            raise WritesForbiddenError(
                 "This server is read-only. "
-                "Start it without --read-only to allow what changes the index.",
+                "Start it without --read-only to allow what changes the index."
             )
         too_long = excesses(parameters)
         if too_long:

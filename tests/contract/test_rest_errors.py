@@ -23,6 +23,7 @@ from qmd.server.rest import Limits
 from qmd.server.security import Security
 from qmd.store.sqlite.library import connect
 
+PLAN = "notes/2025/plan.md"
 JSON = {"content-type": "application/json"}
 MUTATING = [each for each in ENDPOINTS if each.operation.writes]
 
@@ -207,8 +208,10 @@ def test_arguments_in_the_address_are_checked_too(client: httpx.Client) -> None:
 def test_a_read_only_server_changes_nothing(kb: KnowledgeBase, endpoint: Any) -> None:
     path = endpoint.operation.path.replace("{name}", "notes").replace("{path}", "qmd://notes/2025")
     with rest_client(kb, read_only=True) as client:
-        said = detail(client.request(endpoint.operation.method, path), 403)
+        answer = client.request(endpoint.operation.method, path)
+        said = detail(answer, 403)
         assert "without --read-only" in said
+        assert answer.headers["qmd-error"] == "writes_forbidden"
         assert client.post("/search", json={"query": "islands"}).json()["results"]
     assert [each.name for each in kb.collections()] == ["notes"]
     assert len(kb.contexts()) == 1
@@ -227,6 +230,33 @@ def test_a_token_that_only_reads_is_no_read_only_server(kb: KnowledgeBase) -> No
             page = client.get(path, headers=headers).text
             assert "Your token only reads." in page
             assert "<p>This server only reads." not in page
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        (
+            "/edit_note",
+            {"file": PLAN, "action": "append", "text": "x", "if_docid": "#000000"},
+            409,
+            "file_changed",
+        ),
+        (
+            "/edit_note",
+            {"file": PLAN, "action": "replace", "old": "nowhere", "text": "x"},
+            409,
+            "edit_not_made",
+        ),
+        ("/move_note", {"file": PLAN, "new_path": "../x.md"}, 400, "invalid_path"),
+        ("/undo", {"change": 999}, 404, "not_found"),
+    ],
+)
+def test_an_error_of_a_write_has_the_code_that_its_endpoint_lists(
+    client: httpx.Client, path: str, body: dict[str, Any], status: int, code: str
+) -> None:
+    answer = client.post(path, json=body)  # the client compares each code with the list
+    detail(answer, status)
+    assert answer.headers["qmd-error"] == code
 
 
 def test_a_database_opened_read_only_refuses_what_changes_it(database: Path) -> None:
