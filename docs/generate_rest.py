@@ -39,7 +39,7 @@ field for programs, and `GET /` shows a person what is running.
 
 - A body is a JSON object with `Content-Type: application/json` and at most 4 MiB; otherwise the
   answer is 415 or 413. An unknown name is refused, with a list of the valid names. For an optional
-  argument, `null` and a blank string count as absent.
+  argument, `null` and a blank string count as absent (but a blank `if_docid` is refused).
 - A text may have at most 16,384 characters and a list 100 items. A query may have 120,000
   characters, a list of names 200,000, the text of a context 10,000. If a value is too long, the
   answer is 400 and names the limit.

@@ -120,7 +120,10 @@ class InSchema:
 
 
 class AsSent:
-    """The text may be any, also half of a surrogate pair, which other texts may not have."""
+    """
+    The text may be any: half of a surrogate pair, which other texts may not have, or a blank, which
+    does not count as absent.
+    """
 
     __slots__ = ()
 
