@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 import anyio
 from pydantic_core import to_json
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -99,7 +101,11 @@ def rest_routes(
     chats = chats or Chats(kb, may_write=not read_only)
     face = _Face(kb, read_only, limits, activity or Activity(), chats)
     return [
-        Route("/openapi.json", Page(("GET", "HEAD"), face.description)),
+        Route(
+            "/openapi.json",
+            Page(("GET", "HEAD"), face.description),
+            middleware=[Middleware(GZipMiddleware)],
+        ),
         Route("/events", Page(("GET", "HEAD"), face.events)),
         Route("/chat/stream", Page(("POST",), face.chat_stream)),
         Route("/chats/{chat}/events", Page(("GET", "HEAD"), face.chat_events)),
@@ -412,7 +418,7 @@ def _parsed(data: bytes, *, replace_surrogates: bool) -> dict[str, Any]:
         InputError: The body is not a JSON object.
     """
     try:
-        value = json.loads(data.decode(), parse_constant=_refuse_constant)
+        value = json.loads(data.decode(), parse_constant=_refuse_constant, parse_int=_integer)
         if _SURROGATE.search(data):
             text = json.dumps(value, ensure_ascii=False)
             if replace_surrogates:
@@ -436,6 +442,18 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+#: Python converts no more of them by default, and its own error names a function of Python.
+_MAX_DIGITS = 4300
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise InputError(
+            f"The body is not usable JSON: an integer has more than {_MAX_DIGITS:,} digits"
+        )
+    return int(digits)
 
 
 def _json(answer: definition.Answer, status: int = 200) -> Response:

@@ -101,7 +101,8 @@ def test_head_says_what_get_would(client: httpx.Client, path: str) -> None:
         (b"query=boats", "not JSON"),
         (b'{"query": NaN}', "NaN is no JSON"),
         (b'{"query": "x", "limit": 1e999}', "limit must be an integer from 1 to 1000"),
-        (b'{"query": ' + b"9" * 5000 + b"}", "not JSON"),
+        (b'{"query": ' + b"9" * 5000 + b"}", "an integer has more than 4,300 digits"),
+        (b'{"query": "x", "limit": ' + b"9" * 4000 + b"}", "limit may be 9,007,199,254,740,991"),
         (b"[" * 100_000, "nested too deeply"),
         (b'"boats"', "must be a JSON object"),
         (b'["boats"]', "must be a JSON object"),
@@ -133,6 +134,12 @@ def test_head_says_what_get_would(client: httpx.Client, path: str) -> None:
 )
 def test_a_bad_body_is_told_what_is_wrong(client: httpx.Client, body: bytes, said: str) -> None:
     assert said in detail(client.post("/search", content=body, headers=JSON), 400)
+
+
+def test_a_part_that_no_ranking_has_is_told_those_it_has(client: httpx.Client) -> None:
+    answer = client.post("/query", json={"query": "x", "without": ["vec"]})
+    assert 'without must be a list of "words" or "nearest" or "whole" or' in detail(answer, 400)
+    assert '"english" or "model", got ["vec"]' in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("body", [b" ", b"\n", b"\x0c"])
