@@ -48,7 +48,7 @@ def _plain(text: str) -> str:
 
 def _pages(data: bytes, count: int) -> Iterator[tuple[int, str]]:
     """The numbers of pages with much text, from all over the file, and their texts."""
-    with closing(pdf.opened(data)) as document:
+    with closing(pdf.opened_pdf(data)) as document:
         step = max(1, len(document) // (count + 1))
         for number in range(step, len(document), step):
             with closing(document[number]) as page, closing(page.get_textpage()) as text_page:

@@ -20,7 +20,7 @@ import numpy as np
 
 from qmd.inference.embedded import build
 from qmd.inference.protocols import TokenStates, token_embedder
-from qmd.inference.token_codes import fit, pack, shipped
+from qmd.inference.token_codes import fit_projection, pack, shipped
 from qmd.kb import KnowledgeBase
 from qmd.parse.chunk import embedded_text
 
@@ -38,7 +38,7 @@ def main() -> None:
         print(f"{database.name}: {len(some)} passages", flush=True)
         passages += some
     former = shipped()
-    projection = fit(passages)
+    projection = fit_projection(passages)
     path = Path(str(resources.files(build.__package__).joinpath(FILE)))
     path.write_bytes(pack(projection))
     overlap = np.linalg.norm(former.axes.T @ projection.axes) ** 2 / projection.axes.shape[1]

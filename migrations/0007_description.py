@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from qmd.parse.document import find_description
 from qmd.parse.segment import segment
-from qmd.values.text import whole
+from qmd.values.text import replace_halves
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -35,7 +35,7 @@ def migrate(db: Database) -> None:
         last = rows[-1][0]
         described = [(row_id, find_description(json.loads(stored))) for row_id, stored in rows]
         # A shell may have stored half of a surrogate pair as an escape.
-        _fill(db, [(row_id, whole(description)) for row_id, description in described])
+        _fill(db, [(row_id, replace_halves(description)) for row_id, description in described])
     # A program of 1.1.0 that still runs writes documents of parser version 2 without a description.
     # So the version of those that have theirs is raised, and the next index parses the others.
     for table in ("documents", "skipped_files"):

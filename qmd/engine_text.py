@@ -52,7 +52,7 @@ def engine_text(template: str, /, **fields: object) -> str:
 
 
 def sentences(*texts: str | None) -> str:
-    """Sentences behind each other, without those that are missing or empty; "" for none."""
+    """Sentences one after the other, without those that are missing or empty; "" for none."""
 
     def joined(message: str, hint: str) -> str:
         return engine_text("{message} {hint}", message=message, hint=hint)

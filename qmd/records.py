@@ -39,7 +39,7 @@ else:
     from collections import _tuplegetter
 
     class KW_ONLY:
-        """The type of ``_``; the fields behind it are given by name."""
+        """The type of ``_``; the fields after it are given by name."""
 
     class _Field:
         def __init__(self, options):

@@ -229,7 +229,7 @@ def _unsupported(
             continue
         end = sentence.end
         if at + 1 < len(split) and not claims[at + 1]:
-            end = split[at + 1].end  # a citation behind the full stop
+            end = split[at + 1].end  # a citation after the full stop
         if not any(sentence.start <= citation.start < end for citation in good):
             yield sentence
 
@@ -244,8 +244,8 @@ def _without(text: str, citations: Sequence[Citation]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def marked(text: str, checked: CheckedAnswer, *, strict: bool = False) -> str:
-    """The answer with the page behind each citation, or "(not found in the source)"."""
+def marked_answer(text: str, checked: CheckedAnswer, *, strict: bool = False) -> str:
+    """The answer with the page after each citation, or "(not found in the source)"."""
     notes: dict[int, str] = {}
     for citation in checked.citations:
         if citation.status == "not_found":

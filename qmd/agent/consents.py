@@ -15,7 +15,7 @@ from qmd.files.edits.diff import diff_lines, single_lines, split_lines
 from qmd.parse.decode import decode
 from qmd.system import clock
 from qmd.system.cancellation import Cancellation
-from qmd.values.text import exact, one_line
+from qmd.values.text import one_line, visible
 
 #: The longest wait for a person's consent, in seconds; then the write is declined.
 CONSENT_S = 300.0
@@ -149,14 +149,14 @@ def heading(proposed: values.proposed.Proposed) -> str:
         action = f"delete, with its {len(proposed.before):,} bytes,"
     elif isinstance(proposed, values.proposed.ProposedMove):
         action = "move"
-    return f"{proposed.tool} would {action} {exact(one_line(str(proposed.path)))}"
+    return f"{proposed.tool} would {action} {visible(one_line(str(proposed.path)))}"
 
 
 def described(proposed: values.proposed.Proposed) -> list[str]:
     """The whole change, safe for a terminal: a unified diff, or the fields of a photo."""
     if isinstance(proposed, values.proposed.ProposedFields):
         return [
-            one_line(exact(line))
+            one_line(visible(line))
             for field in proposed.after
             for line in (
                 f"@ {field}",
@@ -165,17 +165,17 @@ def described(proposed: values.proposed.Proposed) -> list[str]:
             )
         ]
     if isinstance(proposed, values.proposed.ProposedMove):
-        return [exact(one_line(f"to {proposed.target}"))]
+        return [visible(one_line(f"to {proposed.target}"))]
     if isinstance(proposed, values.proposed.ProposedDeletion):
         deleted = split_lines(_text(proposed.before))
-        return [exact(line) for line in single_lines(f"-{line}" for line in deleted)]
+        return [visible(line) for line in single_lines(f"-{line}" for line in deleted)]
     after = _text(proposed.after)
     if proposed.before is None:
-        return [exact(line) for line in single_lines(f"+{line}" for line in split_lines(after))]
+        return [visible(line) for line in single_lines(f"+{line}" for line in split_lines(after))]
     before = _text(proposed.before)
     if before == after:
         return ["(It holds these words already.)"]
-    return list(map(exact, diff_lines(before, after)))
+    return list(map(visible, diff_lines(before, after)))
 
 
 def shortened(lines: list[str]) -> tuple[list[str], str]:

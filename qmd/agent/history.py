@@ -1,8 +1,8 @@
 """
-The earlier turns of a conversation: where they are kept, and cut to the model's room.
+Keeps the earlier turns of a conversation, and cuts them to the room that the model has for them.
 
-Cuts the history of a conversation to the room that the model has for it, by whole turns. First the
-results of tools in the oldest turns are shortened, then the oldest turns are left out.
+They are cut by whole turns. First the results of tools in the oldest turns are shortened, then the
+oldest turns are left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class History:
         return [message for turn in self.turns for message in turn]
 
 
-def fit(turns: Sequence[Messages], room: float, fence: Fence) -> History:
+def fitting_turns(turns: Sequence[Messages], room: float, fence: Fence) -> History:
     """
     The latest turns that fit into ``room`` tokens, each of them whole.
 
@@ -100,7 +100,6 @@ def as_history(messages: Messages) -> Messages:
 
 
 # --- summary of what is left out ------------------------------------------------------
-
 
 #: The most characters of a summary.
 LONGEST_SUMMARY = 2_400

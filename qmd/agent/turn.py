@@ -319,9 +319,9 @@ class AgentTurn:
         window = self._kb.backend_settings.window
         used = estimate_tokens(prompt.text) + tokens(begun)
         room = window - used - window // 4  # a quarter is for the answer and the tools
-        kept = history.fit(turns, room, prompt.fence)
+        kept = history.fitting_turns(turns, room, prompt.fence)
         if kept.left_out:
-            kept = history.fit(turns, room - history.LONGEST_SUMMARY / 2, prompt.fence)
+            kept = history.fitting_turns(turns, room - history.LONGEST_SUMMARY / 2, prompt.fence)
         return kept
 
     def _summary(self, kept: history.History) -> ChatSummary:

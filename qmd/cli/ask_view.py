@@ -20,7 +20,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from qmd.agent.citations import CheckedAnswer, format_citation, marked
+from qmd.agent.citations import CheckedAnswer, format_citation, marked_answer
 from qmd.agent.consents import shortened
 from qmd.cli import terminal
 from qmd.errors import WriteDeclinedError
@@ -92,7 +92,7 @@ class TurnScreen:
         """The answer of a turn that is done, with what the check of its citations found."""
         checked = turn.result.checked if turn.result is not None else CheckedAnswer()
         if not self._live:
-            terminal.write_text(marked(turn.answer, checked, strict=self._strict) + "\n")
+            terminal.write_text(marked_answer(turn.answer, checked, strict=self._strict) + "\n")
             sys.stdout.flush()
             return
         pages: dict[str, None] = {}

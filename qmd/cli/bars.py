@@ -43,7 +43,7 @@ _LONGEST_ITEM = 200  # characters of a file's name, more than a line has
 
 
 @contextmanager
-def drawn() -> Iterator[ProgressCallback]:
+def drawn_progress() -> Iterator[ProgressCallback]:
     """Give a callback that draws the progress on stderr."""
     # The name of a file gets what is left of the line, so nothing else moves with its length.
     rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")

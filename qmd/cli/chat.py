@@ -212,7 +212,6 @@ def search(text: tuple[str, ...], limit: int | None, offset: int, as_json: bool)
 @json_option
 def show(chat_id: str, as_json: bool) -> None:
     """Show a conversation; ID may be the beginning of its id."""
-
     with session().open() as kb:
         conversation = kb.chat(resolve(kb, chat_id).id)
     if as_json:

@@ -80,7 +80,7 @@ def refuse_unless_server(ctx: click.Context) -> None:
 
 class _Described(click.Command):
     """
-    What has examples at the end of its help, and takes the database behind its name, too.
+    What has examples at the end of its help, and takes the database after its name, too.
 
     ``usual`` names the options that its help shows first, in this order; the others follow below
     "More options". ``shows_database`` says that the help has the options of the database.
@@ -493,12 +493,12 @@ def _takes_words(command: click.Command) -> bool:
 
 
 def _options_taken_for_words(command: click.Command, args: Sequence[str]) -> list[str]:
-    """The options of the command that stand behind ``--`` and so are words of the query."""
+    """The options of the command that stand after ``--`` and so are words of the query."""
     if "--" not in args or not _takes_words(command):
         return []
-    behind = args[list(args).index("--") + 1 :]
+    after = args[list(args).index("--") + 1 :]
     options = _options_by_name(command)
-    return [arg for arg in behind if arg.partition("=")[0] in options]
+    return [arg for arg in after if arg.partition("=")[0] in options]
 
 
 def _options_by_name(command: click.Command) -> dict[str, click.Option]:

@@ -38,7 +38,7 @@ SHORT_HELP = 66
 
 #: Kinds of completions besides click's "plain", "file" and "dir".
 DOCUMENT = "path"
-FOLDER = "part"  # the user goes on typing behind it, so the shell adds no space
+FOLDER = "part"  # the user goes on typing after it, so the shell adds no space
 
 
 def commands(

@@ -1,8 +1,7 @@
 """
-How an output names documents: by formats and their quoting, by full paths and links.
+Says how an output names documents: by formats and their quoting, by full paths and links.
 
-The output formats, and their rules of quoting. The format ``cli`` is for people and may change; the
-others are for programs.
+The format ``cli`` is for people and may change; the others are for programs.
 """
 
 from __future__ import annotations

@@ -256,7 +256,6 @@ def add(path: str, name: str | None, mask: str, ignore: tuple[str, ...], no_inde
 
     Without PATH it is the directory that you are in.
     """
-
     refuse_missing(path)
     with session().open(create=True) as kb:
         overlap = kb.overlap_notice(path)

@@ -130,7 +130,7 @@ def show(
         if rest := operation.left_out_text(value, "--max-tokens"):
             terminal.note(rest)
     else:
-        view.note_rest(operation.shown(value), operation.total(value), operation.item(value))
+        view.note_rest(operation.item_count(value), operation.total(value), operation.item(value))
     if not (rows or as_json or operation.total(value)):
         terminal.note(operation.sentence(operation.when_empty, Replied(value, arguments)))
 

@@ -244,7 +244,7 @@ def summary(
     language: Language = "zh" if _is_locale_chinese() else "en"
     try:
         # First, or wrong arguments would leave an empty database.
-        files.notes.checked(text, file, mode)
+        files.notes.checked_arguments(text, file, mode)
         with session().open(create=True) as kb:
             file = _on_disk(kb, file)
             try:

@@ -178,7 +178,7 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: formats.Places
     terminal.write(("" if is_dense else "\n").join(blocks))
 
 
-#: The lines that a hit needs for an empty line behind it, and for its file on a line of its own.
+#: The lines that a hit needs for an empty line after it, and for its file on a line of its own.
 _LINES_WITH_GAP, _LINES_IN_FULL = 3, 4
 
 
@@ -318,7 +318,7 @@ def _facts(hit: Hit) -> str:
 
 
 def _line_or_place(hit: Hit) -> str:
-    """What stands behind the file: the page of a PDF, which its viewers know, else the line."""
+    """What stands after the file: the page of a PDF, which its viewers know, else the line."""
     return f":{hit.line}" if hit.place is None else f" {terminal.one_line(hit.place)}"
 
 

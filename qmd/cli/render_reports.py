@@ -215,6 +215,9 @@ def render_status(status: Status, fresh: Freshness) -> None:
     for name, lines in rows:
         for label, line in zip((name, *[""] * len(lines)), lines, strict=False):
             terminal.write(f"{terminal.paint(f'{label:<11}', 'dim')}{terminal.one_line(line)}\n")
+    for notice in fresh.notices:
+        line = terminal.hanging(f"{'Problem':<11}{terminal.one_line(notice)}", 11)
+        terminal.write(line.replace("Problem", terminal.paint("Problem", "warning"), 1) + "\n")
     terminal.write(
         terminal.paint("Collections", "dim") + ("\n" if status.collections else "  none\n")
     )

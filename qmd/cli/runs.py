@@ -39,7 +39,6 @@ def index_everything(
 def index_and_report(
     kb: KnowledgeBase, collections: Sequence[str], *, verify: bool = False
 ) -> IndexReport:
-
     session().interrupted = "What was indexed stays: run 'qmd index' to go on."
     with progress_bar() as progress:
         report = kb.index(collections, verify=verify, progress=progress)
@@ -136,7 +135,6 @@ def _make_what_orders(kb: KnowledgeBase, status: Status, collections: Sequence[s
 
 
 def run_embed(kb: KnowledgeBase, collections: Sequence[str], *, force: bool) -> None:
-
     session().interrupted = "The vectors made so far stay: run 'qmd embed' to go on."
     with progress_bar() as progress:
         report = kb.embed(collections, force=force, progress=progress)

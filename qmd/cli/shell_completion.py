@@ -4,7 +4,7 @@
 The mechanism is click's: the script of the shell starts ``qmd`` with the line in the environment
 and ``_QMD_COMPLETE=SHELL_complete``, and click asks the parameter under the cursor. The scripts are
 qmd's own for three reasons: bash takes ``:`` for the end of a word, no shell should put a space
-behind a folder, and names of files contain commas and spaces.
+after a folder, and names of files contain commas and spaces.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class _Bash(_Shell, BashComplete):
 
 
 def _quoted(value: str, quote: str) -> str:
-    """A value as bash reads it behind this quotation mark, so that it runs nothing of it."""
+    """A value as bash reads it after this quotation mark, so that it runs nothing of it."""
     if quote == "'":
         return value.replace("'", r"'\''")
     if quote == '"':

@@ -81,7 +81,7 @@ def choose(question: str, answers: Mapping[str, str], *, shown: str) -> str:
 
     Args:
         answers: What may be typed, in lower case → what it means; "" is the Enter key.
-        shown: What stands in brackets behind the question, such as ``y/N``.
+        shown: What stands in brackets after the question, such as ``y/N``.
 
     Raises:
         click.Abort: Ctrl-C, or the end of the input.
@@ -268,7 +268,7 @@ def table_row(facts: str, name: str, text: str) -> str:
     return f"{facts}{name}  {fitting(text, wide + 2)}".rstrip()
 
 
-_ENOUGH = 30  # columns; in fewer, a line of a note says too little behind its place
+_ENOUGH = 30  # columns; in fewer, a line of a note says too little after its place
 _LONGEST_INDENT = 40  # characters
 _SHORTEST = 12  # columns; in fewer, a text says too little
 #: A colour, or the address of a link: neither takes a column.
@@ -427,7 +427,7 @@ def progress_bar() -> Iterator[ProgressCallback | None]:
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return
-    with cli.bars.drawn() as draw:
+    with cli.bars.drawn_progress() as draw:
         yield draw
 
 

@@ -312,7 +312,7 @@ def _equal(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _at_line(start: int, diff: Iterable[str]) -> list[str]:
-    """The lines of a diff of texts that begin behind the first ``start`` lines."""
+    """The lines of a diff of texts that begin after the first ``start`` lines."""
 
     def moved(match: re.Match[str]) -> str:
         return f"@@ -{int(match[1]) + start}{match[2]} +{int(match[3]) + start}{match[4]} @@"

@@ -110,7 +110,7 @@ def _cut(text: str, at: Object, place: Member) -> str:
     position = at.members.index(place)
     if position + 1 < len(at.members):
         return text[: place.start] + text[at.members[position + 1].start :]
-    comma = _behind_blank(text, place.end)
+    comma = _after_blank(text, place.end)
     end = comma + 1 if text.startswith(",", comma) else place.end
     if position:
         return text[: at.members[position - 1].end] + text[end:]
@@ -119,8 +119,8 @@ def _cut(text: str, at: Object, place: Member) -> str:
     return text[: at.start + 1] + kept + text[at.end - 1 :]
 
 
-def _behind_blank(text: str, position: int) -> int:
-    """Where the next token begins, behind spaces and comments."""
+def _after_blank(text: str, position: int) -> int:
+    """Where the next token begins, after spaces and comments."""
     while (match := _BLANK.match(text, position)) is not None:
         position = match.end()
     return position
@@ -143,7 +143,7 @@ def _with_new_member(text: str, at: Object, key: str, value: object, unit: str, 
     rest = text[last:close]
     comma = ""
     if at.members:
-        comma = "" if text.startswith(",", _behind_blank(text, last)) else ","
+        comma = "" if text.startswith(",", _after_blank(text, last)) else ","
     kept = rest.rstrip(" \t\r\n")
     before = text[:last] + comma + kept
     if is_flat and "//" not in kept:
@@ -185,7 +185,7 @@ class _Scanner:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._behind = 0  # the end of the token before
+        self._token_end = 0  # the end of the token before
         self._next()
 
     def whole(self) -> Any:
@@ -196,16 +196,16 @@ class _Scanner:
 
     def _next(self) -> None:
         """Go to the next token; there is none at the end, and where none can be."""
-        self._start = _behind_blank(self._text, self._behind)
+        self._start = _after_blank(self._text, self._token_end)
         token = _TOKEN.match(self._text, self._start)
         self._kind, self._word = (token.lastgroup, token[0]) if token else ("", "")
 
     def _take(self, sign: str = "") -> str:
-        """Go behind a token, of which there is one; ``sign``: that which it must be."""
+        """Go after a token, of which there is one; ``sign``: that which it must be."""
         token = self._word
         if sign not in ("", token):
             raise self._error(f"{sign!r} is missing")
-        self._behind = self._start + len(token)
+        self._token_end = self._start + len(token)
         self._next()
         return token
 
@@ -231,10 +231,10 @@ class _Scanner:
             self._take(":")
             begin = self._start
             values[key] = self._value(depth + 1)
-            values.members.append(Member(key, start, begin, self._behind))
+            values.members.append(Member(key, start, begin, self._token_end))
             self._separator("}")
         self._take()
-        values.end = self._behind
+        values.end = self._token_end
         return values
 
     def _items(self, depth: int) -> list[Any]:

@@ -1,8 +1,8 @@
 """
 Reads judgments from files, writes their documents, and finds these in a database.
 
-Reads judgments from files. The formats are qmd's JSON, JSON lines, tobi/qmd's bench fixtures,
-BEIR's directories, and TREC's pair of topics and qrels. docs/evaluation.md shows each.
+The formats are qmd's JSON, JSON lines, tobi/qmd's bench fixtures, BEIR's directories, and TREC's
+pair of topics and qrels. docs/evaluation.md shows each.
 """
 
 from __future__ import annotations
@@ -316,6 +316,8 @@ def _judgment(line: str) -> tuple[str, str, int] | None:
     match = next(filter(None, (pattern.fullmatch(line) for pattern in _QREL)), None)
     return None if match is None else (match[1], match[2], int(match[3]))
 
+
+# --- documents of judgments -------------------------------------------------------------
 
 COLLECTION = "bench"
 

@@ -1,19 +1,4 @@
-"""
-Runs each system on each question, measures the rankings, and compares two systems.
-
-Computes the metrics of one ranking, as pure functions of the ranking and the judgments. A
-ranking lists document names, best first, without repetition. Judged maps name → grade. A grade
-of 0 or less means "not relevant", and a document without a grade counts as not relevant too.
-The definitions are those of trec_eval, so figures may be compared with published ones. Every
-metric is 0 to 1; it is not defined for a question without any relevant document.
-
-Compares two systems on the same questions: the mean difference of a metric, and its interval. The
-difference is paired: it is taken for each question, so that hard and easy questions cancel out. Its
-interval comes from the bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, ch.
-13; for retrieval: Sakai, SIGIR 2006): each resample draws as many questions as there are, with
-replacement, and the middle 95 % of the means of all resamples are the interval. The same questions
-give the same interval on every machine.
-"""
+"""Runs each system on each question, measures the rankings, and compares two systems."""
 
 from __future__ import annotations
 
@@ -283,6 +268,12 @@ def _figures(run: _SystemRun, metric: str) -> list[float]:
     return [answer.metrics[metric] for answer in run.answerable]
 
 
+# --- metrics of one ranking -------------------------------------------------------------
+# A ranking lists document names, best first, without repetition; judged maps name → grade. A grade
+# of 0 or less means "not relevant", and a document without a grade counts as not relevant too. The
+# definitions are those of trec_eval, so figures may be compared with published ones. Every metric
+# is 0 to 1; it is not defined for a question without any relevant document.
+
 Ranking = Sequence[str]
 Judged = Mapping[str, int]
 
@@ -394,6 +385,14 @@ def systems_for(kb: KnowledgeBase) -> tuple[str, ...]:
         name for name, system in SYSTEMS.items() if all(available[need] for need in system.needs)
     )
 
+
+# --- the difference of two systems on the same questions --------------------------------
+# It is the mean difference of a metric, with its interval. The difference is paired: it is taken
+# for each question, so that hard and easy questions cancel out. Its interval comes from the
+# bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, ch. 13; for retrieval:
+# Sakai, SIGIR 2006): each resample draws as many questions as there are, with replacement, and the
+# middle 95 % of the means of all resamples are the interval. The same questions give the same
+# interval on every machine.
 
 SEED = 20061
 RESAMPLES = 5000

@@ -96,7 +96,7 @@ class DayNotes(NamedTuple):
     def path(self, period: Period) -> str:
         """The path of its note, relative to the vault."""
         pattern = self.pattern(period.kind)
-        name = days.formatted(pattern.format, period.first, self.locale)
+        name = days.formatted_date(pattern.format, period.first, self.locale)
         return f"{pattern.folder}/{name}.md" if pattern.folder else f"{name}.md"
 
     def filled(self, template: str, period: Period, now: datetime) -> str:
@@ -106,7 +106,7 @@ class DayNotes(NamedTuple):
         Args:
             template: With ``{{date}}``, ``{{time}}``, ``{{title}}``, ``{{yesterday}}``,
                 ``{{tomorrow}}`` and the days of a week such as ``{{monday:YYYY-MM-DD}}``; a format
-                may stand behind a colon, and a distance before it, ``{{date+1d:YYYY-MM-DD}}``.
+                may stand after a colon, and a distance before it, ``{{date+1d:YYYY-MM-DD}}``.
                 Other variables stay.
         """
         title = self.path(period).rpartition("/")[2].removesuffix(".md")
@@ -116,12 +116,12 @@ class DayNotes(NamedTuple):
             if name == "title":
                 return title
             if name == "time":
-                return days.formatted(pattern or "HH:mm", now, self.locale)
+                return days.formatted_date(pattern or "HH:mm", now, self.locale)
             day = _moved(period, name, match)
             if day is None:
                 return match[0]
             default = self.pattern(period.kind if name == "date" else "day").dates
-            return days.formatted(pattern or default, _at(day, now), self.locale)
+            return days.formatted_date(pattern or default, _at(day, now), self.locale)
 
         return _VARIABLE.sub(value, template, count=_MOST_VARIABLES)
 

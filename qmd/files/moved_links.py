@@ -1,16 +1,9 @@
 """
-What a move changes for the links of one collection, and the new text of each note.
+Rewrites links for a move of a file, so that each means the file that it meant before.
 
-What a move changes for the links of one collection: which file each of them means, and its path.
-Which notes it concerns is read from the index. Paths are written as Obsidian would write them, and
-as the link was written before.
-
-Rewrites the links of one note or canvas for a move, so that each means the file that it meant.
-
-Only links that would lose their target are changed, and of these only the path: the kind, the
-shown text, the heading and the block stay. Of a canvas of Obsidian these are the files that its
-cards show, and the cards' text; all other characters of the JSON stay as they are. Source:
-https://jsoncanvas.org/spec/1.0/
+Only links that would lose their target are changed, and of these only the path: the kind, the shown
+text, the heading and the block stay. A path is written as Obsidian would write it, and as it was
+written before. Which notes a move concerns is read from the index.
 """
 
 from __future__ import annotations
@@ -293,6 +286,10 @@ def _link_keys(reader: Reader, collection: str, path: str, text: str | None) -> 
     return keys | set(map(values.text.name_key, values.text.FOLDER_PAGES))
 
 
+# --- the new text of a note or a canvas -------------------------------------------------
+# Of a canvas of Obsidian, links are the files that its cards show, and those in the cards' text;
+# all other characters of the JSON stay as they are. Source: https://jsoncanvas.org/spec/1.0/
+
 NOT_IN_THIS_FORMAT = "links in files of this format are not rewritten"
 NO_SPELLING = "its new name cannot stand in such a link"
 OTHER_COLLECTION = "links do not lead into another collection"
@@ -338,7 +335,7 @@ class _NewPath(NamedTuple):
     reason: str = ""
 
 
-def rewritten(text: str, move: Move, source: str, source_after: str | None = None) -> Rewritten:
+def rewrite_note(text: str, move: Move, source: str, source_after: str | None = None) -> Rewritten:
     """
     The text of a note after a move; the time is linear.
 
@@ -460,10 +457,10 @@ def _changed(text: str, plan: list[_NewPath]) -> Iterator[LinkInText]:
         yield LinkInText(span.link.line, whole)
 
 
-def rewritten_canvas(
+def rewrite_canvas(
     text: str, move: Move, source: str, source_after: str | None = None
 ) -> Rewritten:
-    """As `rewritten`. What is no JSON has no links."""
+    """As `rewrite_note`. What is no JSON has no links."""
     if not _is_json(text):
         return Rewritten(text)
     parts: list[str] = []
@@ -480,7 +477,7 @@ def rewritten_canvas(
             if key == '"file"':
                 card = _card_of_file(value, move)
             else:
-                card = rewritten(value, move, source, source_after)
+                card = rewrite_note(value, move, source, source_after)
             changed += [link._replace(line=line) for link in card.changed]
             left += [link._replace(line=line) for link in card.left]
             new = match.group() if card.text == value else _json(card.text, match.group())
@@ -528,6 +525,6 @@ def _is_json(text: str) -> bool:
 #: What rewrites the links of a file. Of a format without a rewriter, a move lists the links that
 #: lose their target.
 REWRITERS: Mapping[FileFormat, Callable[[str, Move, str, str | None], Rewritten]] = {
-    MARKDOWN: rewritten,
-    CANVAS: rewritten_canvas,
+    MARKDOWN: rewrite_note,
+    CANVAS: rewrite_canvas,
 }

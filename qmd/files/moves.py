@@ -367,7 +367,7 @@ class NoteMover:
 
 def _rewritten(note: _LinkingNote, text: str) -> moved_links.Rewritten:
     # A format without a rewriter is converted to Markdown, of which this says what it would lose.
-    rewrite = moved_links.REWRITERS.get(format_of(note.file), moved_links.rewritten)
+    rewrite = moved_links.REWRITERS.get(format_of(note.file), moved_links.rewrite_note)
     path, path_after = (each.partition("/")[2] for each in (note.file, note.after.file))
     return rewrite(text, note.move, path, path_after)
 

@@ -1,8 +1,8 @@
 """
-Notes and summaries on the disk, whose index may be behind: read, created, listed, appended to.
+Reads, creates and lists notes on the disk, and appends to summaries.
 
-Read, create and list notes on the disk. The index is not used, because it may be behind the disk.
-The messages of errors are verbatim those in the specification of the notes tools.
+The index is not used, because it may be older than the disk. The messages of errors are verbatim
+those in the specification of the notes tools.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode, encoding_of
 from qmd.values import writing
-from qmd.values.text import is_safe_name, is_utf8, one_line, shown
+from qmd.values.text import as_utf8, is_safe_name, is_utf8, one_line
 
 #: A note with more bytes is not read.
 MAX_BYTES = 64 * 1024 * 1024
@@ -159,7 +159,7 @@ class Notes:
                 if mode == "new" and present is not None:
                     raise errors.NoteExistsError(requested)
                 if mode == "append":
-                    added = _behind(present, content, requested, keep_last_line_end)
+                    added = _addition(present, content, requested, keep_last_line_end)
                     return (present or b"") + added
                 return data
 
@@ -192,17 +192,17 @@ class Notes:
                 "", tuple(writing.FolderEntry(name, True) for name in vault.collections)
             )
         if not can_exist(folder):
-            raise errors.FolderNotFoundError(shown(folder))
+            raise errors.FolderNotFoundError(as_utf8(folder))
         place = vault.locate(folder)
         try:
             entries = _entries(place)
         except NotADirectoryError:
             if os.path.exists(place.target):  # noqa: PTH110 - Path's raises where it may not look
                 raise errors.InvalidPathError(f"Path is not a folder: {folder or '/'}") from None
-            raise errors.FolderNotFoundError(folder or shown(str(place.root))) from None
+            raise errors.FolderNotFoundError(folder or as_utf8(str(place.root))) from None
         except OSError as error:
             if error.errno in _NOT_THERE:
-                raise errors.FolderNotFoundError(folder or shown(str(place.root))) from error
+                raise errors.FolderNotFoundError(folder or as_utf8(str(place.root))) from error
             raise _failed("read folder", folder or "/", error) from error
         entries.sort(key=lambda entry: (not entry.is_folder, entry.name))
         return writing.Listing(folder, tuple(entries))
@@ -266,13 +266,13 @@ def _not_found(
         likely = suggestions(requested, notes)
         if vault.collections and not vault.has_root_for(requested):
             hint = f"A path begins with a collection: {', '.join(vault.collections)}"
-    return errors.NoteNotFoundError(shown(requested), likely, hint=hint)
+    return errors.NoteNotFoundError(as_utf8(requested), likely, hint=hint)
 
 
 def _entries(place: ResolvedPath) -> list[writing.FolderEntry]:
     """Raises OSError."""
     with place.entries() as entries:
-        return [writing.FolderEntry(shown(each.name), _is_folder(each)) for each in entries]
+        return [writing.FolderEntry(as_utf8(each.name), _is_folder(each)) for each in entries]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -295,7 +295,7 @@ def _check_can_be_note(place: ResolvedPath, path: str) -> None:
             raise _failed("write file", path, error) from error
 
 
-def _behind(
+def _addition(
     present: bytes | None, content: str | bytes, path: str, keep_last_line_end: bool
 ) -> bytes:
     """``content`` as the bytes to append to ``present``, in the encoding of ``present``."""
@@ -333,8 +333,10 @@ def _refused(error: errors.QmdError) -> errors.NoteAccessError:
 def _failed(what: str, path: str, error: OSError) -> errors.NoteAccessError:
     reason = error.strerror or str(error)
     remedy = _REMEDIES.get(error.errno or 0)
-    return errors.NoteAccessError(f"Failed to {what}: {reason}: {shown(path)}", hint=remedy)
+    return errors.NoteAccessError(f"Failed to {what}: {reason}: {as_utf8(path)}", hint=remedy)
 
+
+# --- summaries --------------------------------------------------------------------------
 
 TOOL = "update_summary"
 MODES: tuple[writing.SummaryMode, ...] = ("append", "overwrite")
@@ -372,7 +374,7 @@ class Summary:
             content: The text; it is written as it is, in UTF-8 or in the encoding of the file
                 that it is appended to.
             file_path: Absolute, or relative to the working directory.
-            mode: "append" (the default, also for None) puts it behind what the file holds, under
+            mode: "append" (the default, also for None) puts it after what the file holds, under
                 a heading with the time; "overwrite" makes it the whole content.
             language: That of the person who asks. The heading is Chinese if this or the note is,
                 and a note that ended with a line end still does. None writes exactly what the
@@ -384,7 +386,7 @@ class Summary:
             UnencodableTextError: The encoding of the file lacks a character of the text.
             QmdError: As `FileWriter.rewrite`.
         """
-        text, path, checked_mode = checked(content, file_path, mode)
+        text, path, checked_mode = checked_arguments(content, file_path, mode)
         data = _encoded_summary(text)
 
         def content_of(present: bytes | None) -> bytes:
@@ -395,14 +397,14 @@ class Summary:
         try:
             written = self._files.rewrite(path, content_of, tool=TOOL)
         except OSError as error:
-            raise errors.FileAccessError(shown(path), error) from error
+            raise errors.FileAccessError(as_utf8(path), error) from error
         problem = written.problem or exclusion_of_file(self._files.store, written.path)
         return writing.WrittenSummary(written.path, checked_mode, problem)
 
     def _appendix(
         self, present: bytes | None, text: str, path: str, language: writing.Language | None
     ) -> bytes:
-        """What is put behind the content ``present``, in its encoding."""
+        """What is put after the content ``present``, in its encoding."""
         if present is None:
             return text.encode()
         try:
@@ -418,11 +420,11 @@ class Summary:
             return appendix.encode(encoding)
         except UnicodeEncodeError as error:
             character = appendix[error.start]
-            raise errors.UnencodableTextError(shown(path), encoding, character) from error
+            raise errors.UnencodableTextError(as_utf8(path), encoding, character) from error
 
 
 def _section(before: str, text: str, at: str, language: writing.Language) -> str:
-    """What a person wants behind a note: one blank line, its line ends, and one at its end."""
+    """What a person wants after a note: one blank line, its line ends, and one at its end."""
     if _is_chinese(before + text):
         language = "zh"
     end = line_end(before)
@@ -440,7 +442,7 @@ def _is_chinese(text: str) -> bool:
     return len(_HAN.findall(text)) > len(_LATIN_WORD.findall(text))
 
 
-def checked(
+def checked_arguments(
     content: object, file_path: object, mode: object
 ) -> tuple[str, str, writing.SummaryMode]:
     """

@@ -267,18 +267,18 @@ def _joined(text: str) -> tuple[str, list[int]]:
     at = 0
     while at < len(text):
         character = text[at]
-        behind = at + 1
-        while behind < len(text) and text[behind] in "\r\n":
-            behind += 1
+        end = at + 1
+        while end < len(text) and text[end] in "\r\n":
+            end += 1
         if character in _PARTED:
-            at = behind
+            at = end
             continue
         if character in "\r\n":
-            before, after = text[at - 1 : at], text[behind : behind + 1]
+            before, after = text[at - 1 : at], text[end : end + 1]
             if not (before and after and is_joined(before, after)):
                 kept.append(" ")
                 places.append(at)
-            at = behind
+            at = end
             continue
         kept.append(character)
         places.append(at)

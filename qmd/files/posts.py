@@ -1,22 +1,8 @@
 """
-An archive of posts, a folder for each author: listed, read, and searched for literals.
+Lists, reads and searches an archive of posts, which has a folder for each author.
 
-The archive's folder: ``author/motions/post.md``, ``author/album/post.md``. No link is followed, and
+Posts lie at ``author/motions/post.md`` and ``author/album/post.md``. No link is followed, and
 nothing whose name begins with a dot counts (``.assets``).
-
-A literal in the text of a post, whatever its letter case. Two texts are equal if their Unicode
-case foldings are: "ß" equals "SS", as "STRASSE" is the upper case of "straße". Nothing else is
-folded: a full-width letter is none of ASCII.
-
-Folding a text takes five times as long as looking through its bytes, so only those are folded
-that hold a sign which makes a difference: none for a literal in Chinese, and for one with
-letters of ASCII the few signs that fold to such letters.
-
-An archive of posts: what `kb.posts` is. The folder says which posts there are. The text of each is
-the stored document's where that is of the file as it is now (same size, times and inode), and is
-else read from the disk. So a search equals one of the files, at any moment and whatever the
-collection's rules leave out or a watcher has yet to see, and takes little more than going through
-the stored texts.
 """
 
 from __future__ import annotations
@@ -161,6 +147,15 @@ def post_at(path: str) -> Post:
     return Post(path, None, stem) if name is None else Post(path, name.day, name.title)
 
 
+# --- literals ---------------------------------------------------------------------------
+# A literal is found in the text of a post whatever its letter case. Two texts are equal if their
+# Unicode case foldings are: "ß" equals "SS", as "STRASSE" is the upper case of "straße". Nothing
+# else is folded: a full-width letter is none of ASCII.
+#
+# Folding a text takes five times as long as looking through its bytes, so only those are folded
+# that hold a sign which makes a difference: none for a literal in Chinese, and for one with letters
+# of ASCII the few signs that fold to such letters.
+
 #: All characters beyond ASCII whose case folding holds an ASCII letter: "ß" is "ss", "ﬁ" is "fi".
 FOLDED_TO_ASCII = "ſ\u212aßẞİŉǰẖẗẘẙẚﬀﬁﬂﬃﬄﬅﬆ"
 
@@ -258,6 +253,12 @@ def _encoded(text: str) -> bytes:
     # No text holds a lone surrogate, so what becomes of one is in none.
     return text.encode("utf-8", "surrogatepass")
 
+
+# --- the archive: what `kb.posts` is ----------------------------------------------------
+# The folder says which posts there are. The text of each is the stored document's where that is of
+# the file as it is now (same size, times and inode), and is else read from the disk. So a search
+# equals one of the files, at any moment and whatever the collection's rules leave out or a watcher
+# has yet to see, and takes little more than going through the stored texts.
 
 # Path.resolve() fails where links lead in a circle, os.path.realpath() does not:
 # ruff: noqa: PTH113, PTH118

@@ -43,7 +43,7 @@ TOOL = "save_page"
 ADDRESSES = ("source", "link")
 #: Bytes of a page and of a picture, and of all pictures of a page.
 MAX_PAGE, MAX_PICTURE, MAX_PICTURES_BYTES = 10 * MB, 10 * MB, 50 * MB
-#: Pictures that are kept of one page; those behind them stay on the web.
+#: Pictures that are kept of one page; those after them stay on the web.
 MAX_PICTURES = 100
 #: Characters of a property; addresses are shorter.
 MAX_FACT = 2000

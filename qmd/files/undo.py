@@ -526,7 +526,7 @@ def _in_effect(reader: Reader, session: str | None) -> Iterator[writing.FileChan
 
 
 def _undos(reader: Reader, session: str | None) -> Iterator[writing.FileChange]:
-    """The undos in effect behind the last other change, newest first."""
+    """The undos in effect after the last other change, newest first."""
     for change in reader.revisions.changes(session, limit=MAX_CHANGES):
         if change.tool != TOOL:
             return

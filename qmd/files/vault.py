@@ -1,10 +1,9 @@
 """
-Which file on the disk a name means: one that the index lists, or the path of a note.
+Finds the file on the disk that a name means: one that the index lists, or the path of a note.
 
-The vault: which file or folder on the disk the path of a note means. A path is written from the
-vault's root with ``/`` between the names. The vault is one directory, or all collections side by
-side. In the latter the first name is that of a collection, as in the ``file`` that a search
-returns.
+The path of a note is written from the vault's root, with ``/`` between the names. The vault is one
+directory, or all collections side by side. In the latter the first name is that of a collection, as
+in the ``file`` that a search returns.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from qmd.ingest.why import exclusion_of_new_file
 from qmd.system import cancellation
 from qmd.system.beneath import READ, open_beneath, walk_beneath
 from qmd.values import Collection
-from qmd.values.text import are_alike, is_safe_name, is_utf8, keys_of_target, one_line, shown
+from qmd.values.text import are_alike, as_utf8, is_safe_name, is_utf8, keys_of_target, one_line
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store
@@ -58,7 +57,7 @@ _ALIKE = 0.6  # names less alike than this (0..1) are no suggestion
 def note_path(path: str) -> str:
     """
     The path of a note, normalised: without blanks around it, without one ``/`` in front, and
-    with ``.md`` behind it, whatever other suffix is there.
+    with ``.md`` after it, whatever other suffix is there.
 
     Raises:
         InvalidPathError: It is empty, absolute, or leads upwards.
@@ -84,7 +83,7 @@ def plain_path(path: str) -> str:
         raise InvalidPathError("Invalid path: contains a backslash; folders are separated by /")
     if plain.startswith("/") or (sys.platform == "win32" and plain[1:2] == ":"):
         raise InvalidPathError(
-            engine_text("Invalid path: {path} is absolute; begin at the vault", path=shown(plain))
+            engine_text("Invalid path: {path} is absolute; begin at the vault", path=as_utf8(plain))
         )
     if ".." in names:
         raise InvalidPathError("Invalid path: '..' would lead out of a folder")
@@ -173,13 +172,13 @@ class Vault:
             target = Path(os.path.realpath(root.joinpath(*names)))
         except OSError as error:  # a link that is being changed
             raise InvalidPathError(
-                f"Invalid path: {shown(path)} cannot be followed: {error.strerror}"
+                f"Invalid path: {as_utf8(path)} cannot be followed: {error.strerror}"
             ) from error
         for each in (root, *self.roots.values()):
             if target == each or each in target.parents:
                 return ResolvedPath(each, target)
         raise InvalidPathError(
-            engine_text("Invalid path: {path} leads out of the vault", path=shown(path))
+            engine_text("Invalid path: {path} leads out of the vault", path=as_utf8(path))
         )
 
     def _collection(self, name: str) -> Path:
@@ -188,7 +187,7 @@ class Vault:
             raise InvalidPathError(
                 engine_text(
                     "Invalid path: no collection named '{name}' (collections: {names})",
-                    name=shown(name),
+                    name=as_utf8(name),
                     names=names,
                 )
             )
@@ -209,7 +208,7 @@ class Vault:
                 f"Invalid path: {one_line(path)} contains control characters or marks of direction"
             )
         if names[-1] == ".md" and len(names) > 1:
-            folder = shown(path.removesuffix(".md"))
+            folder = as_utf8(path.removesuffix(".md"))
             raise InvalidPathError(
                 engine_text(
                     "Invalid path: {folder} names a folder, and a note needs a name", folder=folder

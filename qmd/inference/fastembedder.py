@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from qmd import libraries
 from qmd.errors import InferenceError
 from qmd.inference.protocols import (
-    WHOLE,
     EmbeddedTexts,
     Role,
     TextEmbedder,
@@ -21,7 +21,7 @@ from qmd.inference.protocols import (
 )
 from qmd.system import cancellation, telemetry
 from qmd.values import ModelSpec
-from qmd.values.text import is_english_question, whole
+from qmd.values.text import is_english_question, replace_halves
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,18 +116,15 @@ class FastEmbedder(TextEmbedder):
         rows = libraries.np.array([vector for vector, _ in pairs], libraries.np.float32)
         states = tuple(states for _, states in pairs) if with_tokens else ()
         if self.english is not None and role == "query":
-            states = tuple(map(self._with_whole, texts, states))
+            states = tuple(map(self._with_english, texts, states))
         return EmbeddedTexts(rows.reshape(len(texts), spec.dimension), states)
 
-    def _with_whole(self, text: str, states: TokenStates) -> TokenStates:
+    def _with_english(self, text: str, states: TokenStates) -> TokenStates:
         """With the vector that the model of English gives to an English question."""
         if self.english is None or not is_english_question(text):
             return states
-        np = libraries.np
-        vector = self.english.embed_query(text).astype(np.float16).astype(np.float32)
-        return TokenStates(
-            np.insert(states.ids, 0, WHOLE), np.concatenate([vector[None], states.states])
-        )
+        vector = self.english.embed_query(text)
+        return replace(states, english=vector.astype("float16").astype("float32"))
 
     def _each(self, work: Callable[[str], T], texts: Sequence[str]) -> list[T]:
         """What ``work`` makes of each text, on at most `threads` threads; in the order of texts."""
@@ -226,7 +223,7 @@ def available_cores() -> int:
 
 def clean(text: str) -> str:
     """The text without lone surrogates, which UTF-8 cannot hold, and without NUL."""
-    return (text if text.isascii() else whole(text)).replace("\0", " ")
+    return (text if text.isascii() else replace_halves(text)).replace("\0", " ")
 
 
 def _only(vectors: Iterable[Any]) -> NDArray[np.float32]:

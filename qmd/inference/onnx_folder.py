@@ -151,7 +151,7 @@ def read(name: str) -> OnnxFolder:
         max_tokens=_max_tokens(path, overrides, config),
         query_prefix=query,
         passage_prefix=passage,
-        # A layer behind the pooling may change it, and so may what the exporter built in.
+        # A layer after the pooling may change it, and so may what the exporter built in.
         dimension=dimension if is_dimension else None,
         has_dense_layer=any(_kind(each).endswith("Dense") for each in modules),
         fingerprint=f"onnx:{_digest(file, path / 'tokenizer.json')}|{pooling}|{query}|{passage}",

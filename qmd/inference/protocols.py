@@ -63,10 +63,6 @@ class Embedder(Protocol):
         ...
 
 
-#: The id of the row of `TokenStates` that stands for the question as a whole.
-WHOLE = -1
-
-
 @dataclass(frozen=True, slots=True)
 class TokenStates:
     """
@@ -76,16 +72,16 @@ class TokenStates:
     rounded to float16, so that they are the same whether they were kept, sent or just made. Special
     tokens and those of the prefix are left out. A model without a state per token has none: t is 0.
 
-    A question has one row more, with the id `WHOLE`, if there is a model of its language beside
-    this one: the vector that it gives the question as a whole (see `without_whole`).
-
     Attributes:
         ids: int32[t], ascending: the numbers of the tokens in the model's vocabulary.
         states: float32[t, dimension]: of each token the mean state over its occurrences.
+        english: float32[n], unit norm: the vector of an English question by the model of English
+            that stands beside this one; None for other texts, and without such a model.
     """
 
     ids: NDArray[np.int32]
     states: NDArray[np.float32]
+    english: NDArray[np.float32] | None = None
 
 
 def no_states(dimension: int) -> TokenStates:
@@ -94,13 +90,6 @@ def no_states(dimension: int) -> TokenStates:
         libraries.np.empty(0, libraries.np.int32),
         libraries.np.empty((0, dimension), libraries.np.float32),
     )
-
-
-def without_whole(states: TokenStates) -> tuple[TokenStates, NDArray[np.float32] | None]:
-    """The states of tokens alone, and the vector of the question as a whole; None without one."""
-    if not len(states.ids) or states.ids[0] != WHOLE:
-        return states, None
-    return TokenStates(states.ids[1:], states.states[1:]), states.states[0]
 
 
 class TokenEmbedder(Embedder, Protocol):

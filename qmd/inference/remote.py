@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from qmd.errors import InferenceError, TransientInferenceError
 from qmd.inference import protocols
+from qmd.inference.token_codes import ENGLISH_DIMENSION
 from qmd.system import running
 from qmd.system.running import RunningServer
 from qmd.values import ModelSpec
@@ -94,13 +95,22 @@ def ask(
     try:
         tokens = reply["tokens"][0]
         ids = np.array(tokens["ids"], np.int32)
-        states = np.frombuffer(base64.b64decode(tokens["states"], validate=True), "<f2")
-        states = states.reshape(len(ids), spec.dimension).astype(np.float32)
+        (count,) = ids.shape
+        states = _numbers(tokens["states"]).reshape(count, spec.dimension)
+        english = None
+        if "english" in tokens:
+            english = _numbers(tokens["english"]).reshape(ENGLISH_DIMENSION)
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise TransientInferenceError(f"No token states from {server.url}.") from error
-    if ids.ndim != 1 or not np.isfinite(states).all():
-        raise TransientInferenceError(f"No token states from {server.url}.")
-    return vector, protocols.TokenStates(ids, states)
+    return vector, protocols.TokenStates(ids, states, english)
+
+
+def _numbers(text: str) -> NDArray[np.float32]:
+    """Raises ValueError, TypeError."""
+    numbers = np.frombuffer(base64.b64decode(text, validate=True), "<f2").astype(np.float32)
+    if not np.isfinite(numbers).all():
+        raise ValueError("not finite")
+    return numbers
 
 
 def _reply(

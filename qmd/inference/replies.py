@@ -1,9 +1,9 @@
 """
-What expanders and rerankers share: reading a model's answer, and scoring within the time.
+Makes numbers and expansions of what models answer, in whatever form and time that comes.
 
-Reads expansions and scores from the text of a language model, in whatever form it comes. The
-prompts ask for lines or for a list. Models answer with prose around it, code fences, JSON of some
-other design, thoughts, repetitions, or nothing. The parts that can be used are used.
+Expanders and rerankers share it. Prompts ask a language model for lines or for a list; it answers
+with prose around them, code fences, JSON of some other design, thoughts, repetitions, or nothing.
+The parts that can be used are used.
 """
 
 from __future__ import annotations
@@ -234,6 +234,8 @@ def _key(text: str) -> str:
     """Equal for texts that differ in case and blanks alone."""
     return " ".join(text.casefold().split())
 
+
+# --- scores within the time -------------------------------------------------------------
 
 #: No call begins that would end too late if each passage took this many times the longest so far.
 _RESERVE = 1.25

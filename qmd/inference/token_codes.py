@@ -4,7 +4,7 @@ Packs token states into a few bytes: one bit for each axis of a projection.
 A state less the mean of all states is projected to `AXES` axes, the first principal components of
 the model's states, and of each coordinate only the sign is kept. So a token takes 24 bytes, not
 1.5 KB. The projection of the default model is part of this package. Another model's is fitted on
-the first passages of an index (`fit`) and kept in the database (`pack`).
+the first passages of an index (`fit_projection`) and kept in the database (`pack`).
 
 The codes of an English text may begin with its vector by the model of English that stands beside
 the default one: `MARK`, which no token has as its code, then int8[`ENGLISH_DIMENSION`].
@@ -300,7 +300,7 @@ def unpack(data: bytes) -> TokenProjection:
     )
 
 
-def fit(passages: Sequence[TokenStates]) -> TokenProjection:
+def fit_projection(passages: Sequence[TokenStates]) -> TokenProjection:
     """
     The projection to the first principal components of the states of some passages.
 

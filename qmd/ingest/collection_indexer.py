@@ -623,7 +623,7 @@ class CollectionIndexer:
         system.memory.give_back()
 
 
-#: What stands behind the last document.
+#: What stands after the last document.
 _END: tuple[str, None] = ("", None)
 
 

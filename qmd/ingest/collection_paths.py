@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from qmd.engine_text import engine_text
 from qmd.errors import CollectionNotFoundError, InputError
 from qmd.values import Collection
-from qmd.values.text import shown
+from qmd.values.text import as_utf8
 
 
 def context_location(path: str, collections: Sequence[Collection]) -> tuple[int | None, str]:
@@ -79,7 +79,7 @@ def candidate_files(path: str, collections: Sequence[Collection]) -> list[Path]:
         "".join(files).encode()
     except (OSError, ValueError) as error:  # NUL; bytes that are no UTF-8
         raise InputError(
-            engine_text("Not a usable path: {path}", path=shown(path)), hint="Check the name."
+            engine_text("Not a usable path: {path}", path=as_utf8(path)), hint="Check the name."
         ) from error
     return [Path(file) for file in dict.fromkeys(files)]
 

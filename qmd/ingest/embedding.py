@@ -140,11 +140,11 @@ class _Run:
         """Drop token states that no search can read, and count the work."""
         with self._store.reading() as reader:
             waiting = reader.embeddings.count_waiting(self._model, self._collection_ids)
-            outdated = are_outdated(reader, self._model)
+            outdated = codes_are_outdated(reader, self._model)
         if outdated:
             self._store.write(lambda writer: writer.tokens.forget(self._model))
         with self._store.reading() as reader:
-            if are_expected(reader, self._model):
+            if should_have_states(reader, self._model):
                 waiting += reader.tokens.count_waiting(self._model, self._collection_ids)
             if english_embedder(self._embedder) is not None:
                 waiting += count_lacking_english(reader, self._model)
@@ -198,7 +198,7 @@ class _Run:
             False if there is no such chunk, or the model gives no token states.
         """
         with self._store.reading() as reader:
-            if not are_expected(reader, self._model):
+            if not should_have_states(reader, self._model):
                 return False
             chunks = reader.tokens.waiting(
                 self._model, BATCH, self._collection_ids, after=self._last_filled_id
@@ -219,7 +219,8 @@ class _Run:
         """
         Give a batch of chunks their vector by the model of English, those of them that are English.
 
-        They are those of all collections: up to which chunk that is done is one number.
+        It goes through the chunks of all collections, whichever the run is for: how far it has come
+        is one number in the database.
 
         Returns:
             False if no chunk is left, or there is no such model.
@@ -397,12 +398,12 @@ def _fit(
     vectors, states = embedder.embed_passages_with_tokens(list(texts.values()))
     if sum(len(each.ids) > 0 for each in states) < token_codes.FEWEST_PASSAGES:
         return None, {}
-    projection = token_codes.fit(states)
+    projection = token_codes.fit_projection(states)
     codes = [token_codes.encode(each, projection) for each in states]
     return projection, dict(zip(texts, zip(pack_vectors(vectors), codes, strict=True), strict=True))
 
 
-def are_outdated(reader: Reader, model: StoredModel) -> bool:
+def codes_are_outdated(reader: Reader, model: StoredModel) -> bool:
     """Whether the codes of a model are of another version of the program, or cannot be read."""
     stored = reader.tokens.projection(model)
     if stored is None:
@@ -446,7 +447,7 @@ def texts_of(chunks: Iterable[ChunkText]) -> dict[bytes, str]:
     }
 
 
-def are_expected(reader: Reader, model: StoredModel) -> bool:
+def should_have_states(reader: Reader, model: StoredModel) -> bool:
     """
     Whether chunks with a vector of this model should have token states.
 

@@ -1,15 +1,5 @@
 """
-The patterns that choose files: those of ignore files, with the semantics of git, and masks.
-
-Parse and match one ignore file, with the semantics of git. A line is translated into a regular
-expression that cannot backtrack without bound (`a*a*a*…b` is cheap here), because ignore files
-come with other people's vaults. Git matches bytes, and this module characters, so ``?`` matches
-one ``文``.
-
-Compile masks, the globs that say which files of a collection are documents. Examples are
-``**/*.md`` (all levels), ``*.md`` (top level only) and ``notes/**/*.{md,txt}``; commas separate
-several globs. Letter case does not matter: ``README.MD`` matches ``**/*.md``, because it is
-Markdown too, and because a collection must be the same on every file system.
+Compiles the patterns that choose files: those of ignore files, with git's semantics, and masks.
 """
 
 from __future__ import annotations
@@ -23,6 +13,11 @@ from typing import Literal
 
 from qmd.errors import InputError
 from qmd.records import dataclass
+
+# --- ignore files -----------------------------------------------------------------------
+# A line is translated into a regular expression that cannot backtrack without bound (`a*a*a*…b` is
+# cheap here), because ignore files come with other people's vaults. Git matches bytes, and this
+# module characters, so ``?`` matches one ``文``.
 
 RuleSource = Literal[".gitignore", ".qmdignore", "ignore option"]
 
@@ -254,24 +249,24 @@ def _translate(pattern: str, groups: Iterator[int]) -> str:
             components[-1].append(token)
     parts: list[str] = []  # the regex so far
     pending: list[str] = []  # components since the last "**", each with its slash
-    is_behind_globstar = False
+    is_after_globstar = False
     last = len(components) - 1
     for position, component in enumerate(components):
         if len(component) < 2 or set(component) != {_STAR}:
             pending.append(_component(component, groups) + ("" if position == last else "/"))
             continue
         run = "".join(pending)
-        if is_behind_globstar and run:
+        if is_after_globstar and run:
             # The next "**" matches any rest, so the nearest match is as good as any other, and
             # the regex need not backtrack into this part.
             parts.append(_nearest(f"(?:[^/]+/)*?{run}", groups))
         else:
             parts.append(run)
         pending = []
-        is_behind_globstar = True
+        is_after_globstar = True
         if position == last:
             return "".join(parts) + "(?s:.+)"
-    if is_behind_globstar:
+    if is_after_globstar:
         parts.append("(?:[^/]+/)*")
     return "".join(parts + pending)
 
@@ -332,10 +327,10 @@ def _tokens(pattern: str) -> list[str] | None:
 
 def _bracket(pattern: str, position: int) -> tuple[str, int] | None:
     """
-    Read ``[…]`` in a pattern, from behind the "[" on.
+    Read ``[…]`` in a pattern, from the character after the "[" on.
 
     Returns:
-        The regex for one character, and the position behind the "]"; None if git lets the pattern
+        The regex for one character, and the position after the "]"; None if git lets the pattern
         match nothing.
     """
     negated = pattern.startswith(("!", "^"), position)
@@ -360,6 +355,12 @@ def _bracket(pattern: str, position: int) -> tuple[str, int] | None:
         return f"[^/{inside}]", position + 1
     return f"(?!/)[{inside}]" if inside else _NEVER, position + 1
 
+
+# --- masks ------------------------------------------------------------------------------
+# Masks are the globs that say which files of a collection are documents. Examples are ``**/*.md``
+# (all levels), ``*.md`` (top level only) and ``notes/**/*.{md,txt}``; commas separate several
+# globs. Letter case does not matter: ``README.MD`` matches ``**/*.md``, because it is Markdown too,
+# and because a collection must be the same on every file system.
 
 _EXAMPLE = "Use globs such as '**/*.md', 'notes/**/*.{md,txt}' or '**/*.md,**/*.txt'."
 #: The most ``**`` in one glob: each multiplies the number of ways to match a deep path.

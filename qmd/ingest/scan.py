@@ -446,7 +446,7 @@ def _list(
     """
     The entries of the present directory, sorted as their whole paths sort, and those that failed.
 
-    An entry is a pair of sort key and status. The key is the name, for a directory with "/" behind
+    An entry is a pair of sort key and status. The key is the name, for a directory with "/" after
     it, so that "a.md" comes before "a/b". The status of a directory is None; that of a link is the
     link's own.
     """

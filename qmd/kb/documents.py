@@ -13,7 +13,7 @@ from qmd.records import replace
 from qmd.search import lookup
 from qmd.values import Filters
 from qmd.values.pictures import PictureText
-from qmd.values.text import MAX_TOTAL_BYTES, check_max_tokens, fold, whole
+from qmd.values.text import MAX_TOTAL_BYTES, check_max_tokens, fold, replace_halves
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -41,7 +41,7 @@ class DocumentMethods(Parts):
             file: ``collection/path``, ``qmd://collection/path``, a path on the disk, the end of a
                 path, ``#docid`` or its six hex digits, an alias or a title, in any letter case and
                 Unicode form, with or without ``.md``; also as ``[[name]]``. ``#Heading``,
-                ``#Heading#Subheading`` or ``^block`` behind it gives that part of the document;
+                ``#Heading#Subheading`` or ``^block`` after it gives that part of the document;
                 ``:LINE`` or ``:LINE:COUNT`` overrides the other arguments.
             from_line: The first line, counted from 1; None for the first of the document.
             max_lines: Return at most this many lines; None for all.
@@ -246,7 +246,7 @@ class DocumentMethods(Parts):
     @open_to_scopes
     def titles_beginning(self, prefix: str, *, limit: int = 100) -> list[tuple[str, str]]:
         """
-        Titles and aliases that begin with ``prefix``, each behind its ``collection/path``.
+        Titles and aliases that begin with ``prefix``, each after its ``collection/path``.
 
         Letter case and Unicode form do not matter. An empty prefix gives none.
         """
@@ -268,10 +268,10 @@ class DocumentMethods(Parts):
             prefix: The beginning of a path. Without a slash it is that of a collection's name.
             start: An entry, as this returns it: those before it are left out.
         """
-        collection, slash, path = whole(prefix).partition("/")
+        collection, slash, path = replace_halves(prefix).partition("/")
         with self._store.reading() as reader:
             if slash:
-                first = whole(start).partition("/")[2]
+                first = replace_halves(start).partition("/")[2]
                 names = reader.documents.entries(collection, path, limit, first)
                 return [f"{collection}/{name}" for name in names]
             names = sorted(each.name for each in reader.collections.all())

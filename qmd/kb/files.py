@@ -245,7 +245,7 @@ class PhotoMethods(DocumentMethods, FileMethods):
 
     @open_to_scopes
     def photos_beside(self, file: str, chosen: PhotoFilter | None = None) -> tuple[str, str]:
-        """The photos before and behind ``file`` in `photos`; "" where there is none."""
+        """The photos before and after ``file`` in `photos`; "" where there is none."""
         with self._store.reading() as reader:
             return search.listing.photos_beside(reader, file, chosen or values.PhotoFilter())
 

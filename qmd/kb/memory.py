@@ -508,7 +508,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
             raise EditError("About whom or what?", hint="Name a note, or the title of a new one.")
         filters = Filters(collections=(collection,) if collection else ())
         with store.reading() as reader:
-            ids = search.memory.named(reader, about, reader.select(filters))
+            ids = search.memory.ids_named(reader, about, reader.select(filters))
             named = [
                 each
                 for each in reader.documents.by_ids(ids)

@@ -1,16 +1,4 @@
-"""
-Which models there are, those of plugins too; to list, open, download and change one.
-
-Opens the models of installed plugins. An entry point of the group ``qmd.models`` names a
-`PluginModel`, or several in a tuple. A setting names one as ``plugin:NAME``. It is guarded like
-every model: vectors, scores and expansions are checked, and a question waits for it no longer than
-its budget.
-
-Which embedding models there are, and how to open one. `DEFAULT_MODEL` is built from the weights
-that pip brought and needs no model hub. ``openai:MODEL`` is behind a server, ``plugin:NAME`` is a
-plugin's, a path is a folder that holds an ONNX model, and every other name is a model of fastembed,
-fetched from the hub on request.
-"""
+"""Lists the models that there are, those of plugins too, and opens, downloads and changes them."""
 
 from __future__ import annotations
 
@@ -23,8 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from qmd import inference
-from qmd import models as qmd_models
+from qmd import inference, models
 from qmd.errors import InferenceError, InputError, ModelMissingError, QmdError
 from qmd.inference import embedded, hub, onnx_folder
 from qmd.inference.embedded import build
@@ -99,9 +86,8 @@ class Catalogue:
             InferenceError: The model cannot run here, or its server does not answer.
             VectorsUnavailableError, ReadOnlyError.
         """
-
-        name = normal(name.strip())
-        if any(encoder["model"].lower() == name.lower() for encoder in _cross_encoders(name)):
+        name = recorded_name(name.strip())
+        if _is_cross_encoder(name):
             raise InputError(
                 f"{name} reranks, it makes no vectors.",
                 hint=f"Set reranker = {name!r} in the settings file, or QMD_RERANKER.",
@@ -171,7 +157,7 @@ def list_models(
                 license=entry["license"],
             )
         )
-    infos += [info(name, None, source="plugin") for name in models("embedding")]
+    infos += [info(name, None, source="plugin") for name in plugin_models("embedding")]
     names = {listed.name for listed in infos}
     recorded = [
         stored for stored in (active, coming) if stored is not None and stored.name not in names
@@ -181,7 +167,7 @@ def list_models(
     if target is not None and target not in names | {stored.name for stored in recorded}:
         infos.append(info(target, None, source=_source(target)))
     infos.append(_english_info(active))
-    for name in models("reranking"):
+    for name in plugin_models("reranking"):
         infos.append(ModelInfo(name, "reranker", None, source="plugin", ready=True))
     for entry in hub.cross_encoders():
         infos.append(
@@ -218,30 +204,28 @@ def _english_info(active: StoredModel | None) -> ModelInfo:
 
 def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -> ModelInfo:
     """Download a model, as `Catalogue.pull` does, without a database."""
-
-    name = normal(name.strip())
+    name = recorded_name(name.strip())
     if is_endpoint(name):
         raise InputError(
             f"{name} runs at a server; there is nothing to fetch.",
             hint=f"Run 'qmd models use {name}'.",
         )
-    if any(encoder["model"].lower() == name.lower() for encoder in _cross_encoders(name)):
+    if _is_cross_encoder(name):
         hub.fetch_cross_encoder(name, cache_dir, progress)
     else:
         open_embedder(name, cache_dir=cache_dir, download=True, progress=progress)
-    models = list_models(cache_dir, target=name)
-    return next(model for model in models if model.name.lower() == name.lower())
+    listed = list_models(cache_dir, target=name)
+    return next(model for model in listed if model.name.lower() == name.lower())
 
 
-def _cross_encoders(name: str) -> list[dict[str, Any]]:
-    """The cross-encoders of the hub; empty if ``name`` cannot be the name of one."""
-
-    may_be_on_hub = name != DEFAULT_MODEL and not is_endpoint(name)
-    return hub.cross_encoders() if may_be_on_hub and not onnx_folder.is_folder(name) else []
+def _is_cross_encoder(name: str) -> bool:
+    """Whether a name is that of a cross-encoder of the hub."""
+    if name == DEFAULT_MODEL or is_endpoint(name) or onnx_folder.is_folder(name):
+        return False  # without a look at the list, which imports fastembed
+    return any(encoder["model"].lower() == name.lower() for encoder in hub.cross_encoders())
 
 
 def _source(name: str) -> str:
-
     if is_endpoint(name):
         return "server"
     if is_plugin(name):
@@ -262,8 +246,13 @@ def _languages(description: str) -> str | None:
     return ", ".join(dict.fromkeys(named)) or None
 
 
+# --- models of plugins ------------------------------------------------------------------
+# An entry point of the group ``qmd.models`` names a `PluginModel`, or several in a tuple. A setting
+# names one as ``plugin:NAME``. It is guarded like every model: vectors, scores and expansions are
+# checked, and a question waits for it no longer than its budget.
+
 #: What begins the name of a model of a plugin.
-PREFIX = "plugin:"
+PLUGIN_PREFIX = "plugin:"
 ModelRole = Literal["embedding", "reranking", "expanding"]
 _SETTING = {"embedding": "model", "reranking": "reranker", "expanding": "expander"}
 
@@ -289,7 +278,7 @@ class PluginModel:
 
 def is_plugin(name: str | None) -> bool:
     """Whether a model's name means one of a plugin."""
-    return (name or "").startswith(PREFIX)
+    return (name or "").startswith(PLUGIN_PREFIX)
 
 
 def problem_of(model: PluginModel) -> str | None:
@@ -306,21 +295,21 @@ def offered(names: Iterable[str]) -> dict[str, tuple[PluginModel, ...] | str]:
     return plugins.offers("models", names, PluginModel, problem_of)
 
 
-def models(role: ModelRole) -> dict[str, PluginModel]:
+def plugin_models(role: ModelRole) -> dict[str, PluginModel]:
     """The models of a role that are turned on in this process, by the names that settings have."""
     values = offered(plugins.turned_on()).values()
     usable = (each for several in values if not isinstance(several, str) for each in several)
-    return {f"{PREFIX}{each.name}": each for each in usable if each.role == role}
+    return {f"{PLUGIN_PREFIX}{each.name}": each for each in usable if each.role == role}
 
 
-def opened(name: str, role: ModelRole) -> Any:
+def open_plugin_model(name: str, role: ModelRole) -> Any:
     """
     The model of this name, one for the whole process: as ``role`` says.
 
     Raises:
         ModelMissingError: No plugin that is turned on has it, or it cannot be opened.
     """
-    model = models(role).get(name)
+    model = plugin_models(role).get(name)
     if model is None:
         raise ModelMissingError(
             f"No plugin that is turned on has the {role} model {name}.",
@@ -348,13 +337,18 @@ def opened_once(model: PluginModel) -> Any:
     value = plugins.without_output(open_model)
     if model.role != "embedding":
         return value
-    return qmd_models.guard.PluginEmbedder(value, f"{PREFIX}{model.name}")
+    return models.guard.PluginEmbedder(value, f"{PLUGIN_PREFIX}{model.name}")
 
+
+# --- embedding models -------------------------------------------------------------------
+# `DEFAULT_MODEL` is built from the weights that pip brought and needs no model hub.
+# ``openai:MODEL`` is behind a server, ``plugin:NAME`` is a plugin's, a path is a folder that holds
+# an ONNX model, and every other name is a model of fastembed, fetched from the hub on request.
 
 DEFAULT_MODEL = build.NAME
 _ALIASES = {"default", "multilingual-e5-small", "intfloat/multilingual-e5-small"}
 #: What begins the name of a model behind an OpenAI-compatible server.
-ENDPOINT = "openai:"
+ENDPOINT_PREFIX = "openai:"
 
 # Cosines measured in docs/models.md.
 _DEFAULT_SPEC = ModelSpec(
@@ -386,10 +380,10 @@ _open: dict[tuple[str, Path, int | None], FastEmbedder] = {}
 
 def is_endpoint(name: str) -> bool:
     """Whether a model's name means one behind a server."""
-    return name.startswith(ENDPOINT)
+    return name.startswith(ENDPOINT_PREFIX)
 
 
-def normal(name: str) -> str:
+def recorded_name(name: str) -> str:
     """The name under which a model is recorded: of a folder its whole path."""
     if name.lower() in _ALIASES:
         return DEFAULT_MODEL
@@ -420,7 +414,7 @@ def is_ready(name: str, cache_dir: Path) -> bool:
     if is_endpoint(name):
         return True
     if is_plugin(name):
-        return name in models("embedding")
+        return name in plugin_models("embedding")
     if onnx_folder.is_folder(name):
         return onnx_folder.is_there(name)
     return hub.is_ready(name, cache_dir)
@@ -460,13 +454,13 @@ def open_embedder(
     if is_endpoint(name):
         if server is None:
             raise ModelMissingError(f"No server is known for {name}.", hint="Set embed_url.")
-        model = name.removeprefix(ENDPOINT)
+        model = name.removeprefix(ENDPOINT_PREFIX)
         return inference.embedding_endpoint.EndpointEmbedder(
             server(), model, name=name, dimension=dimension
         )
     if is_plugin(name):
         return _of_plugin(name)
-    name = normal(name)
+    name = recorded_name(name)
     key = (name, cache_dir.absolute(), threads)
     with _open_lock:
         ready = _open.get(key)
@@ -497,7 +491,7 @@ def is_loaded(name: str, cache_dir: Path) -> bool:
 
 
 def _of_plugin(name: str) -> Embedder:
-    embedder: Embedder = opened(name, "embedding")
+    embedder: Embedder = open_plugin_model(name, "embedding")
     return embedder
 
 

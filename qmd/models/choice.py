@@ -1,17 +1,4 @@
-"""
-Chooses and opens the models of a knowledge base: what embeds, expands and reranks.
-
-Opens the expander and the reranker that the settings choose for a knowledge base. A setting is
-``none``, ``llm`` (the language model of the settings), ``llm:MODEL`` or ``plugin:NAME``. A reranker
-may also be ``rerank:MODEL`` (the ``/rerank`` of a server), ``chat:MODEL`` (a language model that
-scores passages), the name of a cross-encoder, or a folder with one.
-
-The choice of the embedding model of a knowledge base, and of the process that runs it. Queries are
-embedded with the model whose vectors the database holds, in all processes alike. New vectors are
-made with the target model, which is the first of these: the model chosen for this database (`qmd
-models use`), the model in the settings of this process, the model with which an unfinished
-embedding has begun, the model whose vectors the database holds, the default model.
-"""
+"""Chooses and opens the models of a knowledge base: what embeds, expands and reranks."""
 
 from __future__ import annotations
 
@@ -40,6 +27,13 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+
+# --- what expands and reranks -----------------------------------------------------------
+# The settings choose both. A setting is ``none``, ``llm`` (the language model of the settings),
+# ``llm:MODEL`` or ``plugin:NAME``. A reranker may also be ``rerank:MODEL`` (the ``/rerank`` of a
+# server), ``chat:MODEL`` (a language model that scores passages), the name of a cross-encoder, or a
+# folder with one.
 
 
 class Backends:
@@ -166,7 +160,9 @@ def open_expander(settings: BackendSettings) -> Expander:
     """
     kind, _, model = (settings.expander or "").partition(":")
     if kind == "plugin":
-        expander: Expander = models.catalogue.opened(settings.expander or "", "expanding")
+        expander: Expander = models.catalogue.open_plugin_model(
+            settings.expander or "", "expanding"
+        )
         return expander
     if kind != "llm":
         raise ConfigError(
@@ -184,7 +180,7 @@ def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
     setting = settings.reranker or ""
     kind, _, model = setting.partition(":")
     if kind == "plugin":
-        reranker: Reranker = models.catalogue.opened(setting, "reranking")
+        reranker: Reranker = models.catalogue.open_plugin_model(setting, "reranking")
         return reranker
     if kind in {"llm", "chat", "rerank"}:
         server = settings.server(model=model)
@@ -262,6 +258,12 @@ class StoredMemory:
         )
 
 
+# --- what embeds ------------------------------------------------------------------------
+# Queries are embedded with the model whose vectors the database holds, in all processes alike. New
+# vectors are made with the target model, which is the first of these: the model chosen for this
+# database (`qmd models use`), the model in the settings of this process, the model with which an
+# unfinished embedding has begun, the model whose vectors the database holds, the default model.
+
 # Opening a knowledge base must load no model code: `qmd search` needs none.
 
 
@@ -299,7 +301,7 @@ class EmbedderChoice:
         if name is None:
             recorded = reader.models.coming() or reader.models.active()
             name = recorded.name if recorded is not None else models.catalogue.DEFAULT_MODEL
-        return models.catalogue.normal(name)
+        return models.catalogue.recorded_name(name)
 
     def query_model_name(self, reader: Reader) -> str:
         """The name of the model that embeds queries: that of the vectors, else the target model."""

@@ -1,17 +1,10 @@
 """
-Models as a query uses them: their answers checked, within its time, and asked nothing twice.
+Keeps what is wrong with a model away from the query that asks it: slowness, failures, bad answers.
 
-Keep a slow, absent or broken model from holding up a query. `Budget` limits the seconds that all
-model calls of one query take together. `ModelGuard` protects the caller of one model: it abandons a
-call that takes too long, and after several failures it does not call the model for a while, so that
-not every query waits for it. `Memory` has earlier answers. A query asks a model through `Guarded`,
-which is all three.
-
-Checks the vectors, scores and expansions that models return, before they are used. A vector of NaN
-would be near to every query. A vector of another length could not be read from the database.
-
-Each class wraps a model. It first looks into the memory of its `Guarded`; what is not there it asks
-the model.
+`Budget` limits the seconds that all model calls of one query take together. `ModelGuard` protects
+the caller of one model: it abandons a call that takes too long, and after several failures it does
+not call the model for a while, so that not every query waits for it. `Memory` has earlier answers.
+A query asks a model through `Guarded`, which is all three.
 """
 
 from __future__ import annotations
@@ -222,6 +215,10 @@ class Guarded:
             self.memory.keep(kind, self.model, values)
 
 
+# --- checks of answers ------------------------------------------------------------------
+# What a model returns is checked before it is used. A vector of NaN would be near to every query. A
+# vector of another length could not be read from the database.
+
 #: A vector is scaled to norm 1 only if its norm differs from 1 by more than this rounding error.
 TOLERANCE = 1e-3
 
@@ -375,6 +372,10 @@ class PluginEmbedder(CheckedEmbedder):
     def spec(self) -> ModelSpec:
         return self._spec
 
+
+# --- models within a budget -------------------------------------------------------------
+# Each class wraps a model. It first looks into the memory of its `Guarded`; what is not there it
+# asks the model.
 
 #: A reranker gets a little less time than its guard waits, so that it can return what it has.
 _SHARE_OF_TIME = 0.95

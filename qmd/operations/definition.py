@@ -383,13 +383,13 @@ class Operation:
             value = budget.fit(value, name, share=share)
         return value
 
-    def shown(self, value: Any) -> int:
+    def item_count(self, value: Any) -> int:
         """How many items a reply has."""
         return sum(len(getattr(value, name)) for name in self.lists)
 
     def total(self, value: Any) -> int:
         """How many there are, with those that have no room."""
-        total: int = getattr(value, "total", None) or self.shown(value) + getattr(
+        total: int = getattr(value, "total", None) or self.item_count(value) + getattr(
             value, "left_out", 0
         )
         return total

@@ -60,7 +60,7 @@ def _format(value: Any) -> str:
 
 
 def _model(value: Any) -> str:
-    return f"{models.PREFIX}{value.name} ({value.role})"
+    return f"{models.PLUGIN_PREFIX}{value.name} ({value.role})"
 
 
 def _operation(value: Any) -> str:

@@ -209,7 +209,7 @@ def invalid_arguments(tool: str, error: InvalidArgumentsError) -> errors.Summary
         return errors.SummaryError(f"Invalid {excess.name}: {excess}")
     arguments = error.arguments
     try:
-        files.notes.checked(*map(arguments.get, ("content", "file_path", "mode")))
+        files.notes.checked_arguments(*map(arguments.get, ("content", "file_path", "mode")))
     except errors.SummaryError as problem:
         return problem
     unknown = next(problem.name for problem in error.problems if problem.kind == "unknown")

@@ -20,7 +20,7 @@ from qmd.errors import DamagedFileError
 from qmd.parse.converted import Converted
 from qmd.parse.decode import Decoded, decode
 from qmd.parse.markdown import closed
-from qmd.values.text import file_stem, whole
+from qmd.values.text import file_stem, replace_halves
 
 #: A canvas of more cards, edges or groups is read in part. Cards are compared with all groups.
 MAX_CARDS = 20_000
@@ -146,7 +146,7 @@ def _card(node: Mapping[str, Any]) -> Card:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         return ""
-    return whole(value).replace("\0", "\ufffd")
+    return replace_halves(value).replace("\0", "\ufffd")
 
 
 def _line(value: object) -> str:
@@ -186,7 +186,7 @@ def _by_group(cards: Iterable[Card], groups: Sequence[Card]) -> dict[int | None,
 
 
 def _outline_of_groups(groups: Sequence[Card]) -> list[tuple[Card, int]]:
-    """The groups, each behind the one around it, and how many groups are around it."""
+    """The groups, each after the one around it, and how many groups are around it."""
     smallest_first = sorted(groups, key=lambda group: group.box.area)
     positions = {id(group): position for position, group in enumerate(smallest_first)}
     below: dict[int | None, list[Card]] = {}

@@ -41,7 +41,7 @@ class _Piece(NamedTuple):
 
     Attributes:
         begin, end: The range of characters.
-        first, last: The range of lines, from 0; ``last`` is the line behind the piece.
+        first, last: The range of lines, from 0; ``last`` is the line after the piece.
         cost: The estimated size in eighths of a token.
         path: The headings above the piece, the outermost first.
         bare: Whether the piece has nothing but headings.
@@ -68,7 +68,7 @@ class _Section:
     path: tuple[str, ...]
     first: int
     last: int
-    until: int = 0  # the index of the section behind the last subsection
+    until: int = 0  # the index of the section after the last subsection
 
 
 def chunk(text: str, outline: Outline, breaks: Sequence[int] = ()) -> tuple[Chunk, ...]:
@@ -222,7 +222,7 @@ class _Chunker:
             have: The cost of the piece.
             with_block: The cost of the piece with the block.
             aim: The cost that a piece of this section should have.
-            last: The line behind the piece.
+            last: The line after the piece.
         """
         if with_block <= aim:
             return True
@@ -264,7 +264,7 @@ class _Chunker:
         return before[-1:] in _GOOD_LINE_END or _ITEM.match(self.lines[line]) is not None
 
     def cut_line(self, line: int, path: tuple[str, ...]) -> list[_Piece]:
-        """Cut one very long line behind sentences, else behind words, else between characters."""
+        """Cut one very long line after sentences, else after words, else between characters."""
         text = self.text
         begin = self.starts[line]
         end = begin + len(self.lines[line])
@@ -421,7 +421,7 @@ def _cuts(text: str, begin: int, end: int) -> Iterator[int]:
 
 
 def _hard_cuts(text: str, begin: int, end: int) -> Iterator[int]:
-    """Cut a run without sentences behind a space or comma, else between any two characters."""
+    """Cut a run without sentences after a space or comma, else between any two characters."""
     at = begin
     while True:
         stop = min(end, at + MAXIMUM // 2)

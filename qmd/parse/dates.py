@@ -144,7 +144,7 @@ def _clock(part: _Parts, rest: str) -> _Parts | None:
     """
     The time of day: parts for `_iso`, empty for a date without a time.
 
-    None where ``rest``, the text behind the date, is no time.
+    None where ``rest``, the text after the date, is no time.
     """
     if part.get("H"):  # the date's own pattern has matched the time
         if not rest:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 from qmd.errors import DecodeError
 from qmd.records import dataclass
-from qmd.values.text import is_utf8, whole
+from qmd.values.text import replace_halves
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -225,8 +225,8 @@ def _sample(data: bytes) -> bytes:
     while match := _HIGH_RUN.search(data, at):
         high = match.start()
         begin = max(data.rfind(b"\n", at, high), data.rfind(b"\r", at, high), at - 1) + 1
-        behind = _LINE_END.search(data, match.end())
-        end = behind.start() if behind else len(data)
+        after = _LINE_END.search(data, match.end())
+        end = after.start() if after else len(data)
         if size + end - begin > _SAMPLE_BYTES:
             if not lines:  # one endless line: from where it says something
                 lines.append(data[high : min(end, high + _SAMPLE_BYTES)])
@@ -344,7 +344,7 @@ def _try(data: bytes, encoding: str) -> str | None:
 
 def _no_surrogates(text: str) -> str:
     """Some codecs (UTF-7, gb18030 on some builds) let lone surrogates through."""
-    return text if is_utf8(text) else whole(text)
+    return replace_halves(text)
 
 
 def _lossy(text: str, encoding: str) -> str:

@@ -1,8 +1,8 @@
 """
 Parses the bytes of one file into the document that the index stores.
 
-The parser of its format is imported for the first file of the format, and of what a converter
-gives a document is made. Its title is what its properties, its headings or its file's name say, its
+The parser of its format is imported for the first file of the format. What a converter returns
+becomes a document here: its title is what its properties, its headings or its file's name say, its
 description what its frontmatter says that it is about.
 """
 
@@ -31,7 +31,7 @@ from qmd.parse.frontmatter import (
     find_fields,
     is_placeholder,
     may_have_fields,
-    merged,
+    merged_properties,
     page_properties,
     written_numbers,
 )
@@ -88,7 +88,7 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
     if with_fields:
         fields = find_fields(text, without_code, structure)
         page = page_properties(fields.page, properties)
-        properties = merged(properties, (*fields.page, *fields.others))
+        properties = merged_properties(properties, (*fields.page, *fields.others))
     title, title_source = find_title(path, page, structure.headings)
     date, date_warnings = find_date(front.properties)
     page_tags = list(notation.frontmatter_tags(page))

@@ -1,13 +1,4 @@
-"""
-The properties of a document: its frontmatter, and the fields that stand in its text.
-
-Finds properties that stand in the text: Dataview's inline fields and Logseq's ``key:: value``. A
-field takes a whole line (``key:: value``, also in a list item or a quote), or stands in brackets
-inside a line (``[key:: value]``, ``(key:: value)``). A blank must follow the colons, so that
-``std::vector`` is none.
-
-Sources: Dataview's "Adding Metadata to your Pages"; Logseq's "Properties".
-"""
+"""Reads the properties of a document: its frontmatter, and the fields that stand in its text."""
 
 from __future__ import annotations
 
@@ -72,7 +63,7 @@ _BARE_VALUE = re.compile(
 class Frontmatter:
     """
     Attributes:
-        body_start: The character behind the closing line, 0 without frontmatter.
+        body_start: The character after the closing line, 0 without frontmatter.
         is_damaged: It is no valid YAML or TOML, and was read line by line or not at all.
     """
 
@@ -86,8 +77,8 @@ def split(text: str) -> Frontmatter:
     """
     The frontmatter of a text, if it begins with one.
 
-    A ``---`` that is never closed, or that has no mapping behind it, is a rule and no
-    frontmatter; properties behind one that is never closed are text, with a warning. Whatever is
+    A ``---`` that is never closed, or that has no mapping after it, is a rule and no
+    frontmatter; properties after one that is never closed are text, with a warning. Whatever is
     wrong inside becomes a warning; what can be read is kept.
     """
     is_toml = text.startswith("+++")
@@ -109,7 +100,7 @@ def is_unended(text: str) -> bool:
 
 
 def _never_ends(fence: str, source: str) -> tuple[str, ...]:
-    """A warning about properties behind a line that may as well be a rule above prose."""
+    """A warning about properties after a line that may as well be a rule above prose."""
     lines = list(itertools.takewhile(str.strip, _LINE_END.split(source)))
     matches: list[re.Match[str]] = []
     for line in lines:
@@ -118,7 +109,7 @@ def _never_ends(fence: str, source: str) -> tuple[str, ...]:
             break
         matches.append(match)
     keys = [match.string[: match.start(1)].strip() for match in matches if match[1]]
-    # The first line has to be a key: behind a rule may stand a list.
+    # The first line has to be a key: after a rule may stand a list.
     if not matches or not matches[0][1]:
         return ()
     # If prose follows without a blank line, one key alone may be its beginning ("Note: …").
@@ -285,6 +276,14 @@ def json_safe(value: object, written: str) -> Any:
     return written
 
 
+# --- fields in the text -----------------------------------------------------------------
+# They are Dataview's inline fields and Logseq's properties. A field takes a whole line
+# (``key:: value``, also in a list item or a quote), or stands in brackets inside a line
+# (``[key:: value]``, ``(key:: value)``). A blank must follow the colons, so that ``std::vector`` is
+# none.
+#
+# Sources: Dataview's "Adding Metadata to your Pages"; Logseq's "Properties".
+
 MAX_FIELDS = 1000  # of one text
 _MAX_VALUE = 2000  # characters of a value
 
@@ -373,7 +372,7 @@ def find_fields(text: str, masked: str, outline: Outline) -> InlineFields:
     return InlineFields(page, others)
 
 
-def merged(properties: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any]:
+def merged_properties(properties: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any]:
     """
     The properties of the frontmatter, and the fields beside them.
 
@@ -482,9 +481,9 @@ def _bracketed(line: str, visible: str) -> Iterator[Field]:
 
 def _is_link(visible: str, begin: int, end: int) -> bool:
     """Whether the brackets at these offsets are those of ``[…](…)`` or the inner of ``[[…]]``."""
-    behind = visible[end + 1 : end + 2]
+    after = visible[end + 1 : end + 2]
     return visible[end] == "]" and (
-        behind == "(" or (behind == "]" and visible[max(0, begin - 1) : begin] == "[")
+        after == "(" or (after == "]" and visible[max(0, begin - 1) : begin] == "[")
     )
 
 

@@ -110,7 +110,7 @@ def find_links(text: str, masked: str, outline: Outline, body_start: int = 0) ->
 
     Args:
         masked: The text without code and comments (`mask_code`, `mask_comments`).
-        body_start: Where the text behind the frontmatter begins.
+        body_start: Where the text after the frontmatter begins.
     """
     properties = _property_links(text, body_start)
     scan = _BracketScan(text, masked, outline)
@@ -249,7 +249,7 @@ def _plain_link(text: str, masked: str, match: re.Match[str]) -> WrittenLink:
     begin, end = match.span()
     inner, stop = match.span(1)
     kind: LinkKind = "image" if begin and masked[begin - 1] == "!" else "link"
-    # The target begins behind "](" and ends before ")".
+    # The target begins after "](" and ends before ")".
     return (begin, end, kind, match[2], _label(text, inner, stop), stop + 2, end - 1)
 
 
@@ -355,7 +355,7 @@ def make_link(kind: LinkKind, target: str, label: str | None, line: int) -> Link
             label = alias.strip() or None
         target, heading, block = _anchor(target.strip())
     elif "#" in target and not SCHEME.match(target):
-        # In a URL the part behind "#" may be what names the page: it stays.
+        # In a URL the part after "#" may be what names the page: it stays.
         target, heading, block = _anchor(target)
     return _link((kind, target, label, heading, block, line, None))
 
@@ -556,7 +556,7 @@ def _mask_any_spans(text: str) -> str:
     pieces: list[str] = []
     at = 0
     index = 0
-    edge = -1  # the next place behind the current run where a paragraph may end
+    edge = -1  # the next place after the current run where a paragraph may end
     while index < len(runs):
         begin, end = runs[index]
         if begin and text[begin - 1] == "\\" and end - begin == 1:

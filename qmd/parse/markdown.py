@@ -78,7 +78,7 @@ class Outline:
     A document's lines and blocks, in order; blank lines between blocks belong to none.
 
     ``lines`` and ``starts`` (character offsets) cover the whole text, ``blocks`` the part
-    behind the frontmatter. ``headings[i]`` belongs to the i-th block of kind heading.
+    after the frontmatter. ``headings[i]`` belongs to the i-th block of kind heading.
     ``hidden`` are the line ranges ``[start, end)`` of code, HTML comments and formulas;
     ``formulas`` those of formulas alone; ``definitions`` the lines that may define a link
     reference.
@@ -142,8 +142,8 @@ class _Scanner:
         self.paragraph = -1  # first line of the open paragraph of the document itself
         self.lazy = False  # a paragraph in a list or quote is open: plain lines continue it
         self.items: list[int] = []  # content columns of the open list items
-        self.last_mark = len(lines)  # no line behind this one has "%%"
-        #: For each kind of container, up to which line no formula ends behind the last "$$".
+        self.last_mark = len(lines)  # no line after this one has "%%"
+        #: For each kind of container, up to which line no formula ends after the last "$$".
         self.formula_searched: dict[int, int] = {}
 
     def run(self) -> None:
@@ -460,7 +460,7 @@ class _Scanner:
         return False
 
     def html_until(self, ending: re.Pattern[str], start: int) -> None:
-        """Take lines up to one that has the ending, in the current one behind ``start``."""
+        """Take lines up to one that has the ending, in the current one after ``start``."""
         lines = self.lines
         at = self.at
         while at < len(lines) and not ending.search(lines[at], start):

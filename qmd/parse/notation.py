@@ -1,20 +1,4 @@
-"""
-What a text says by notation: tags and aliases, tasks, facts and relations.
-
-Tasks are list items that begin with ``[ ]``, or with ``TODO`` as in Logseq. Dates and priorities
-are read as these programs write them: signs such as ``📅 2026-12-01`` and ``⏫`` of Obsidian Tasks,
-inline fields such as ``[due:: 2026-12-01]`` of Dataview, and Logseq's ``DEADLINE: <2026-12-01
-Tue>`` and ``[#A]``.
-
-Sources: "Tasks Emoji Format" and "Dataview Format" of Obsidian Tasks; "Tasks" of Logseq.
-
-Facts that a text states one by one, and list items that relate its note to others, are written as
-basic-memory writes them: ``- [decision] We use SQLite #db (source)`` and ``-
-part_of [[Project]]``. In the parentheses, between semicolons, a day is when the fact was noted, and
-``until 2027-01-01`` the last day when it holds.
-
-Source: "Note Format Reference" of basic-memory.
-"""
+"""Reads what a text says by notation: tags and aliases, tasks, facts and relations."""
 
 from __future__ import annotations
 
@@ -28,7 +12,7 @@ from qmd.parse.links import WrittenLink
 from qmd.parse.markdown import Outline
 from qmd.values.documents import PRIORITIES, Link, Observation, Task, TaskStatus
 
-# A tag begins behind white space and has letters of any script, digits, "_", "-", "/" and emoji;
+# A tag begins after white space and has letters of any script, digits, "_", "-", "/" and emoji;
 # other punctuation, Chinese punctuation too, ends it. (The pattern begins with "#" so that the
 # search can jump from one "#" to the next.)
 _TAG = re.compile("#(?<![^\\s]#)((?:[\\w/\\-]|[\u2600-\u27bf\ufe0f\u200d\U0001f1e6-\U0001faff])+)")
@@ -48,7 +32,7 @@ def may_have_tags(text: str) -> bool:
 
 
 def is_tag(name: str) -> bool:
-    """Whether characters behind ``#`` are a tag, and not a number or a directive of C."""
+    """Whether characters after ``#`` are a tag, and not a number or a directive of C."""
     tag = name.strip("/")
     return tag not in _DIRECTIVES and _LETTER_OR_EMOJI.search(tag) is not None
 
@@ -126,6 +110,14 @@ def _names(value: object, breaks: re.Pattern[str]) -> Iterator[str]:
             yield name
 
 
+# --- tasks ------------------------------------------------------------------------------
+# They are list items that begin with ``[ ]``, or with one of `_WORDS` as in Logseq. Dates and
+# priorities are read as these programs write them: signs such as ``📅 2026-12-01`` and ``⏫`` of
+# Obsidian Tasks, inline fields such as ``[due:: 2026-12-01]`` of Dataview, and Logseq's
+# ``DEADLINE: <2026-12-01 Tue>`` and ``[#A]``.
+#
+# Sources: "Tasks Emoji Format" and "Dataview Format" of Obsidian Tasks; "Tasks" of Logseq.
+
 #: Of one text; a longer list of tasks is data.
 MAX_TASKS = 10_000
 _MAX_TEXT = 1000  # characters of a task that are kept
@@ -141,7 +133,7 @@ _WORDS: dict[str, TaskStatus] = {
 _BOXES: dict[str, TaskStatus] = {"x": "done", "X": "done", "-": "cancelled", "/": "doing"}
 #: The words of Logseq that begin a task, and its text follows.
 WORD = rf"(?:{'|'.join(_WORDS)})(?=[ \t])"
-#: A line that is a task: the sign in its box, or the word that begins it, and the text behind it.
+#: A line that is a task: the sign in its box, or the word that begins it, and the text after it.
 TASK = re.compile(
     r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+\[(?P<box>.)\]"
     rf"|[-*] (?P<word>{WORD}))(?:[ \t]+(?P<text>.*))?$"
@@ -266,6 +258,14 @@ def _day(written: str) -> str | None:
         return None
 
 
+# --- facts and relations ----------------------------------------------------------------
+# Facts that a text states one by one, and list items that relate its note to others, are written as
+# basic-memory writes them: ``- [decision] We use SQLite #db (source)`` and
+# ``- part_of [[Project]]``. In the parentheses, between semicolons, a day is when the fact was
+# noted, and ``until 2027-01-01`` the last day when it holds.
+#
+# Source: "Note Format Reference" of basic-memory.
+
 #: Of one text; a longer list of facts is data.
 MAX_OBSERVATIONS = 10_000
 #: Characters of a fact that are kept, and of its line that are looked at.
@@ -276,7 +276,7 @@ _ITEM = r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+"
 # One letter at least: ``[1]`` is a reference, ``[00:11]`` a time. Of one character: a task.
 _IN_BRACKETS = rf"[^\[\]()^!\r\n][^\[\]()\r\n]{{1,{_MAX_CATEGORY - 1}}}"
 _CATEGORY = rf"(?=[^\[\]\r\n]{{0,{_MAX_CATEGORY - 1}}}[^\W\d_]){_IN_BRACKETS}"
-#: A line that is a fact: its category, and the text behind it with its context.
+#: A line that is a fact: its category, and the text after it with its context.
 OBSERVATION = re.compile(rf"{_ITEM}\[(?P<category>{_CATEGORY})\][ \t]+(?P<text>\S.*)$")
 _CATEGORY_SOMEWHERE = re.compile(rf"\[(?={_IN_BRACKETS}\][ \t])")
 #: A relation is one word, or words in quotes; a colon may follow, or two as in Dataview.

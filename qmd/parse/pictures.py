@@ -13,7 +13,7 @@ import pypdfium2 as pdfium
 from qmd import libraries, system
 from qmd.engine_text import engine_text
 from qmd.errors import DamagedFileError, MissingExtraError
-from qmd.parse.convert.pdf import opened
+from qmd.parse.convert.pdf import opened_pdf
 from qmd.values.pictures import Pixels
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def picture_of_page(path: str, data: bytes, number: int) -> Pixels:
     Raises:
         EncryptedFileError, DamagedFileError: As `qmd.parse.convert.pdf.convert`.
     """
-    with closing(opened(data)) as document, closing(document[number - 1]) as page:
+    with closing(opened_pdf(data)) as document, closing(document[number - 1]) as page:
         scale = min(_PER_INCH / 72, _LONGEST_PAGE / max(*page.get_size(), 1.0))
         bitmap = page.render(scale=scale, rev_byteorder=True, prefer_bgrx=False)
         with closing(bitmap):
@@ -80,7 +80,7 @@ def picture_of_photo(path: str, data: bytes, number: int) -> Pixels:
     try:
         image = _heic(data) if is_heic else Image.open(BytesIO(data), formats=_FORMATS)
         if image.width * image.height > _MOST_PIXELS:
-            raise ValueError(f"it has more than {_MOST_PIXELS:,} pixels")
+            raise Image.DecompressionBombError
         image.draft("RGB", (_LONGEST_PHOTO, _LONGEST_PHOTO))
         image.thumbnail((_LONGEST_PHOTO, _LONGEST_PHOTO))
         image = ImageOps.exif_transpose(image)

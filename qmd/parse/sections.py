@@ -275,7 +275,7 @@ def _slug(heading: str) -> str:
 @dataclass(frozen=True, slots=True)
 class TextSpan:
     """
-    Whole lines of a text. Lines count from 1, characters from 0; each end is behind the last.
+    Whole lines of a text. Lines count from 1, characters from 0; each end is after the last.
 
     Attributes:
         others: Lines at which the same name stands once more.
@@ -293,7 +293,7 @@ class Section:
     """
     A heading and all below it, up to the next heading of its level or a higher one.
 
-    Lines count from 1, characters from 0; each end is behind the last.
+    Lines count from 1, characters from 0; each end is after the last.
 
     Attributes:
         path: The texts of the headings above it and of its own, the outermost first.

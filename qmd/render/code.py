@@ -115,7 +115,7 @@ class Painter:
         The HTML of code, with spans that have classes, or without if it is too long.
 
         Args:
-            info: What stands behind the opening fence.
+            info: What stands after the opening fence.
         """
         language = _LANGUAGE.match(info.strip().lstrip("{."))
         if language is None or len(text) > min(_MAX_CODE, self._code_left):

@@ -1,8 +1,8 @@
 """
-Renders one text: parses it, asks where its links lead, and writes the HTML.
+Renders one text of Markdown: parses it, asks where its links lead, and writes the HTML.
 
-Renders a text of Markdown. The libraries that parse, colour and clean are loaded with the first
-text: a server that shows no note needs none of them.
+The libraries that parse, colour and clean are loaded with the first text: a server that shows no
+note needs none of them.
 """
 
 from __future__ import annotations
@@ -232,7 +232,6 @@ def render_note(
 
     The time grows linearly with the text, up to `MAX_CHARACTERS`.
     """
-
     run = Rendering()
     end = end_within(text, 0, MAX_CHARACTERS)
     html, headings = run.render(text[:end], links, options, ())

@@ -114,7 +114,7 @@ def _label_end(state: StateInline, start: int, disableNested: bool = False) -> i
     """
     Where the label of a link or an image ends; -1 without an end, as in markdown-it.
 
-    That one looks at twenty tokens behind every bracket of a long row of them. This one gives up
+    That one looks at twenty tokens after every bracket of a long row of them. This one gives up
     where more brackets are open than the text has closing ones.
     """
     source, cache, before = state.src, state.cache, state.pos
@@ -126,17 +126,17 @@ def _label_end(state: StateInline, start: int, disableNested: bool = False) -> i
             depth, closing = depth - 1, closing - 1
             if not depth:
                 return at
-        behind = cache.get(at)
-        if behind is None:
+        after = cache.get(at)
+        if after is None:
             state.pos = at
             state.md.inline.skipToken(state)
-            behind, state.pos = state.pos, before
+            after, state.pos = state.pos, before
         if sign == "[":
-            if behind == at + 1:
+            if after == at + 1:
                 depth += 1
             elif disableNested:
                 break
-        at = behind
+        at = after
     return -1
 
 
@@ -282,13 +282,13 @@ def _comment_block(state: StateBlock, start: int, end: int, silent: bool) -> boo
     first = _line(state, start)
     if not first.startswith("%%") or "%%" in first[2:]:
         return False
-    if state.env.get("no_comment_ends_behind", end) <= start:
+    if state.env.get("no_comment_ends_after", end) <= start:
         return False
     for line in range(start + 1, end):
         if "%%" in _line(state, line):
             break
     else:
-        state.env["no_comment_ends_behind"] = start  # the next one need not look as far
+        state.env["no_comment_ends_after"] = start  # the next one need not look as far
         return False
     if not silent:
         state.line = line + 1

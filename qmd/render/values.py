@@ -71,7 +71,7 @@ def heading_id(text: str) -> str:
 
 
 def link_id(anchor: str) -> str:
-    """The id that a link leads to by what stands behind its ``#``: a heading, or ``^block``."""
+    """The id that a link leads to by what stands after its ``#``: a heading, or ``^block``."""
     last = anchor.rpartition("#")[2]
     return f"b-{last[1:]}" if last.startswith("^") else heading_id(last)
 

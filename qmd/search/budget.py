@@ -1,7 +1,7 @@
 """
-Fits the hits and the documents of a reply into its budget, by `qmd.values.text.fit`.
+Fits the hits and the documents of a reply into its budget, by `qmd.values.text.fitting_items`.
 
-Snippets are shortened before the last hits are left out; a document is cut behind a line.
+Snippets are shortened before the last hits are left out; a document is cut after a line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from operator import attrgetter
 from qmd.parse.lines import line_starts
 from qmd.values import DocumentSlice, Hit, LeftOut, SearchReply
 from qmd.values.search import shown_relevance
-from qmd.values.text import estimate_tokens, fit
+from qmd.values.text import estimate_tokens, fitting_items
 from qmd.values.wire import to_wire
 
 #: The tokens of what servers send beside the hits: the heading, freshness and a notice.
@@ -53,7 +53,7 @@ def fit_hits(
     hits = shorten_snippets(reply.hits, sum(map(size, reply.hits)) - budget, estimate_tokens)
     if hits:
         hits = [_cropped(hits[0], size(hits[0]) - budget), *hits[1:]]
-    fitting, _ = fit(hits, size, budget)
+    fitting, _ = fitting_items(hits, size, budget)
     return replace(reply, hits=tuple(fitting), left_out=len(hits) - len(fitting))
 
 
@@ -155,7 +155,7 @@ class ReadingBudget:
 
     def take_document(self, document: DocumentSlice, *, is_first: bool) -> DocumentSlice | None:
         """
-        Use room for a document, cut behind the last line that fits.
+        Use room for a document, cut after the last line that fits.
 
         Args:
             is_first: Show the beginning of the document even if there is hardly any room for it.
@@ -169,8 +169,8 @@ class ReadingBudget:
         tokens = max(least.tokens, self.tokens - head.tokens)
         room_bytes = max(least.bytes, self.bytes - head.bytes)
         starts = line_starts(document.text, document.lines)
-        by_tokens, _ = fit(self._lines(document, starts), attrgetter("tokens"), tokens)
-        by_bytes, _ = fit(self._lines(document, starts), attrgetter("bytes"), room_bytes)
+        by_tokens, _ = fitting_items(self._lines(document, starts), attrgetter("tokens"), tokens)
+        by_bytes, _ = fitting_items(self._lines(document, starts), attrgetter("bytes"), room_bytes)
         count = min(len(by_tokens), len(by_bytes))
         if count < len(starts):
             if tokens < _WORTH_TOKENS or room_bytes < _WORTH_BYTES:

@@ -132,7 +132,7 @@ def _exact(
 def _first(
     candidates: list[Candidate], limit: int | None, named_ids: Collection[int]
 ) -> list[Candidate]:
-    """The first ``limit`` candidates, and the named ones behind them."""
+    """The first ``limit`` candidates, and the named ones after them."""
     if limit is None:
         return candidates
     return candidates[:limit] + [

@@ -52,7 +52,7 @@ WEIGHTS: Mapping[EvidencePart, float] = {
 #: questions it gains nothing.
 FIRST_PLACE, FEW_WORDS = 1.25, 6
 #: The runs of all expansions of a retriever count together as this share of the question's own.
-EXPANSIONS = 0.5
+EXPANSIONS_SHARE = 0.5
 #: Values are standardised over this many of the best documents of a run.
 SCALE_DEPTH = 100
 #: The greatest standardised value, in standard deviations. Without a bound, the only document of a
@@ -238,7 +238,7 @@ def measure_documents(
     problem = None
     if embedded.tokens is not None:
         best_ids = _best_ids(document_ids, measures, TOKENS_DEPTH)
-        chunks = {each: _nearest_chunks(candidates[each], whole.get(each)) for each in best_ids}
+        chunks = {each: _chunks_to_compare(candidates[each], whole.get(each)) for each in best_ids}
         compared, problem = _compare_tokens(
             reader, embedded, embedded.tokens, _nearest_first(chunks.values()), models
         )
@@ -332,7 +332,7 @@ def _of_whole_documents(
     }
 
 
-def _nearest_chunks(candidate: Candidate, document: WholeDocument | None) -> Sequence[int]:
+def _chunks_to_compare(candidate: Candidate, document: WholeDocument | None) -> Sequence[int]:
     """The ids of the nearest chunks of a document, at most `TOKENS_CHUNKS`, nearest first."""
     nearest = [] if candidate.chunk_id is None else [candidate.chunk_id]
     others = () if document is None else document.chunk_ids
@@ -359,7 +359,7 @@ def _best_ids(document_ids: Sequence[int], measures: Sequence[Measure], count: i
     return [document_id for document_id, _ in rank_by_evidence(document_ids, measures)[:count]]
 
 
-def without_vectors(
+def unembedded_ids_of(
     reader: Reader, retrieved: Retrieved, document_ids: Iterable[int]
 ) -> frozenset[int]:
     """The documents that have no vectors; a run that is not full holds all that have."""
@@ -390,7 +390,7 @@ def _measure_runs(
             yield Measure(
                 part,
                 run.text,
-                WEIGHTS[part] * EXPANSIONS / (len(runs) - 1) if index else WEIGHTS[part],
+                WEIGHTS[part] * EXPANSIONS_SHARE / (len(runs) - 1) if index else WEIGHTS[part],
                 run.values,
                 zeros=max(0, documents - len(run.values)),
                 type=run.type,
@@ -427,6 +427,6 @@ def _compare_tokens(
     compared: dict[EvidencePart, dict[int, float]] = {"tokens": {}}
     if projection is not None and len(tokens.ids):
         compared["tokens"] = meaning.nearness.late_interaction(tokens, projection, codes)
-    if embedded.english is not None:
-        compared["english"] = meaning.nearness.english_nearness(embedded.english, codes)
+    if tokens.english is not None:
+        compared["english"] = meaning.nearness.english_nearness(tokens.english, codes)
     return compared, None

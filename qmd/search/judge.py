@@ -128,7 +128,7 @@ def lead_by_name(
     Put the named documents first: by the name of the file, by an alias, by the title.
 
     Documents of the same kind keep their order, and so do the others. A blend that is less than one
-    behind it is raised to it, so that candidates stay sorted by their blends. The explanation of a
+    after it is raised to it, so that candidates stay sorted by their blends. The explanation of a
     document that leads tells the name and its own blend.
 
     Args:

@@ -343,7 +343,7 @@ def _due_by(which: TaskFilter, due: str | None, today: date) -> TaskFilter:
 
 _KINDS = ("JPG", "PNG", "HEIC")
 _LATEST_FIRST = Order("date", descending=True)
-#: The photos whose values are counted, and among which the one before and behind is looked for.
+#: The photos whose values are counted, and among which the one before and after is looked for.
 MAX_COUNTED = 20_000
 _MAX_CHOICES = 40  # values of each kind
 
@@ -367,7 +367,7 @@ def has_photos(reader: Reader) -> bool:
 
 
 def photos_beside(reader: Reader, file: str, chosen: PhotoFilter) -> tuple[str, str]:
-    """The photos before and behind one in the list; "" where there is none."""
+    """The photos before and after one in the list; "" where there is none."""
     infos = reader.documents.below(
         None, selection=_selection(reader, chosen), order=_LATEST_FIRST, limit=MAX_COUNTED
     )

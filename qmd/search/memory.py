@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from qmd.parse.lines import split_lines
 from qmd.parse.segment import fold, segment
 from qmd.search import lookup, query
-from qmd.search.graph.links import links_to, resolved
+from qmd.search.graph.links import links_to, resolved_links
 from qmd.store.sql.documents import NAME_KINDS
 from qmd.store.sql.properties import DatedObservation, ObservationFilter
 from qmd.values import Filters
 from qmd.values.documents import ContextNote, NoteContext, RecalledFact, RecalledFacts
-from qmd.values.text import estimate_tokens, fit
+from qmd.values.text import estimate_tokens, fitting_items
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -119,7 +119,7 @@ def _observation_filter(
     )
 
 
-def named(reader: Reader, about: str, selection: Selection) -> list[int]:
+def ids_named(reader: Reader, about: str, selection: Selection) -> list[int]:
     """
     The ids of the documents that a subject means: those with this title, alias or file name.
 
@@ -161,8 +161,9 @@ def _titles(reader: Reader, facts: Sequence[DatedObservation]) -> dict[int, str]
 
 
 def _subject(reader: Reader, about: str, selection: Selection) -> list[int]:
-    """As `named`. Raises DocumentNotFoundError: There is none."""
-    return named(reader, about, selection) or [lookup.resolve.resolve(reader, about).document.id]
+    """As `ids_named`. Raises DocumentNotFoundError: There is none."""
+    ids = ids_named(reader, about, selection)
+    return ids or [lookup.resolve.resolve(reader, about).document.id]
 
 
 def _documents(reader: Reader, files: Sequence[str]) -> list[int]:
@@ -320,7 +321,7 @@ def context_of(
         today: ISO 8601; facts that have expired by then are left out.
     """
     lines = list(_lines(reader, document.id, today))
-    shown_lines, _ = fit(
+    shown_lines, _ = fitting_items(
         lines, lambda line: estimate_tokens(f"{line[1]}\n"), max_tokens * _OWN_SHARE
     )
     text = _joined(shown_lines)
@@ -336,7 +337,7 @@ def context_of(
         part = min(_MOST_TEXT, max(_LEAST_TEXT, room / (len(near) - number)))
         beginning = ""
         if names + part <= room:
-            shown, _ = fit(
+            shown, _ = fitting_items(
                 _lines(reader, info.id, today),
                 lambda line: estimate_tokens(f"{line[1]}\n"),
                 part,
@@ -379,7 +380,7 @@ def _near(reader: Reader, document: DocumentInfo, steps: int) -> Iterator[_Near]
 def _linked(reader: Reader, document: DocumentInfo) -> Iterator[tuple[int, str]]:
     """The documents that a note links to, and those that link to it, with what relates them."""
     links = reader.links.of_documents([document.id])[:MAX_LINKS]
-    for link, target in resolved(reader, document.collection, links):
+    for link, target in resolved_links(reader, document.collection, links):
         if target.document_id is not None:
             yield target.document_id, f"{link.relation or ''} →".strip()
     for link in links_to(reader, document)[:MAX_LINKS]:
@@ -395,7 +396,7 @@ def _plain_last(relation: str) -> tuple[bool, str]:
 
 
 def _lines(reader: Reader, document_id: int, today: str) -> Iterator[tuple[int, str]]:
-    """The lines behind the frontmatter with their numbers, without facts that hold no more."""
+    """The lines after the frontmatter with their numbers, without facts that hold no more."""
     [full] = reader.documents.full([document_id])
     expired = reader.observations.expired_lines(document_id, today)
     first = full.text.count("\n", 0, full.body_start) + 1

@@ -1,15 +1,10 @@
 """
-The query language: from a string to terms, exclusions, tags, dates.
+Parses the query language: a string into terms, exclusions, tags, conditions and dates.
 
-Read the dates and spans of time that people write, such as ``7d``, ``昨天`` and ``2026-11``. A
-period stands for its beginning: ``2026-11`` for 1 November, ``last week`` for its Monday. Days
-begin in the local time zone.
-
-Parse the query language. It has words, ``"phrases"``, ``-negation``, ``OR``, ``prefix*``, the
-fields ``title:``, ``description:``, ``path:`` and ``tag:``, and conditions on properties, such
-as ``status:draft`` and ``rating:>4`` (`qmd.values.properties`). The signs may also be those of
-a Chinese keyboard or a word processor: ``“phrases”``, ``「phrases」``, ``－negation``, ``title：``,
-``prefix＊``.
+It has words, ``"phrases"``, ``-negation``, ``OR``, ``prefix*``, the fields ``title:``,
+``description:``, ``path:`` and ``tag:``, and conditions on properties, such as ``status:draft`` and
+``rating:>4`` (`qmd.values.properties`). The signs may also be those of a Chinese keyboard or a word
+processor: ``“phrases”``, ``「phrases」``, ``－negation``, ``title：``, ``prefix＊``.
 
 Every string is a valid query. All else is text to search for: an unclosed quote, a ``-`` or ``OR``
 on its own, brackets, ``AND`` inside a sentence, ``http://x`` as long as no document has a property
@@ -35,6 +30,10 @@ from qmd.system import clock
 if TYPE_CHECKING:
     from qmd.values.properties import PropertyCondition
 
+
+# --- dates and spans of time as people write them ---------------------------------------
+# Such as ``7d``, ``昨天`` and ``2026-11``. A period stands for its beginning: ``2026-11`` for 1
+# November, ``last week`` for its Monday. Days begin in the local time zone.
 
 #: What is shown where a text is neither a date nor a span.
 _HINT = "Write 2026-11-20, 2026-11, yesterday, 7d or 2026-11-20T18:00+08:00."
@@ -171,6 +170,8 @@ def _unreadable(text: str, reason: str) -> InputError:
     shown = text if len(text) <= 60 else f"{text[:60]}…"
     return InputError(engine_text(reason.replace("{}", "{date}"), date=repr(shown)), hint=_HINT)
 
+
+# --- terms ------------------------------------------------------------------------------
 
 Field = Literal["title", "description", "path"]
 #: What most words of a text are: words of letters, or pairs of Chinese characters.
@@ -350,6 +351,8 @@ if TYPE_CHECKING:
     #: What narrows a query: a tag, or a condition on a property.
     Narrowing: TypeAlias = str | PropertyCondition
 
+# --- the whole query --------------------------------------------------------------------
+
 #: The most terms, negations, tags and conditions of a query; further ones are ignored. A query with
 #: more is a pasted text.
 MAX_TERMS = 64
@@ -523,7 +526,7 @@ class _QueryBuilder:
 
     def __init__(self) -> None:
         self._or_is_open = False  # an OR still lacks its right side
-        self._is_behind_narrowing = False
+        self._is_after_narrowing = False
         self._groups: list[dict[Term, None]] = []
         self._single_terms: set[Term] = set()  # those in groups of one term
         self._last_group: dict[Term, None] = {}  # the left side of an OR
@@ -550,18 +553,18 @@ class _QueryBuilder:
         """
         if negated:
             self._excluded_narrowings[narrowing] = None
-        elif self._or_is_open and self._is_behind_narrowing:
+        elif self._or_is_open and self._is_after_narrowing:
             self._narrowings[-1][narrowing] = None
         else:
             self._narrowings.append({narrowing: None})
-        self._or_is_open, self._is_behind_narrowing = False, not negated
+        self._or_is_open, self._is_after_narrowing = False, not negated
 
     def add_text(self, item: _Item) -> None:
         terms = item.terms()
         if item.phrase is None and not terms:
             self._symbols[item.plain] = None
-        is_alternative = self._or_is_open and not self._is_behind_narrowing
-        self._is_behind_narrowing = False
+        is_alternative = self._or_is_open and not self._is_after_narrowing
+        self._is_after_narrowing = False
         if item.negated:
             self._excluded.update(dict.fromkeys(terms))
             self._or_is_open = False

@@ -1,11 +1,7 @@
 """
-The first step of every search: what is asked, which documents may be hits, which are named so.
+Makes a `Question` of a search request: what is searched for, and which documents may be hits.
 
 `query` and `vsearch` also ask the expander for other wordings.
-
-Documents of which the query is a name. They lead the hits of `search` and `query`. A person who
-types the exact name of a note wants this note, however often others mention the name. The names are
-looked up in indexes, by `qmd.values.text`: in any letter case and Unicode form.
 """
 
 from __future__ import annotations
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
 #: Each run of `query` has at least this many documents, if so many match.
 RUN_DEPTH = 100
 #: An expander writes at most this many expansions of one query.
-EXPANSIONS = 5
+MAX_EXPANSIONS = 5
 
 _LINE = lazy.pattern(r"\s*(lex|vec|hyde|intent)[:：](.*)", re.DOTALL | re.IGNORECASE)
 
@@ -153,7 +149,7 @@ def expanded(question: Question, models: SearchModels) -> Question:
         return question
     try:
         expansions: Sequence[Expansion] = models.expander.expand(
-            question.prompt, limit=EXPANSIONS, timeout_s=models.timeout_s
+            question.prompt, limit=MAX_EXPANSIONS, timeout_s=models.timeout_s
         )
     except InferenceError as error:
         return replace(question, problem=engine_text("Not expanded: {error}", error=error.message))
@@ -264,7 +260,7 @@ def _with_dates(filters: Filters) -> Filters:
 
 def without_expand(query: str) -> str:
     """
-    The query without the word ``expand:`` that it begins with, if something stands behind it.
+    The query without the word ``expand:`` that it begins with, if something stands after it.
 
     As tobi/qmd writes a query that the expander words in other ways. That is what happens to every
     query without typed lines.
@@ -314,6 +310,11 @@ def _texts_by_kind(query: str) -> dict[str, list[str]]:
             current[-1] = f"{current[-1]} {line.strip()}".strip()
     return texts
 
+
+# --- documents that the query names -----------------------------------------------------
+# They lead the hits of `search` and `query`: a person who types the exact name of a note wants this
+# note, however often others mention the name. The names are looked up in indexes, by
+# `qmd.values.text`: in any letter case and Unicode form.
 
 #: At most this many documents lead: hundreds may share a title such as "Notes", and then the name
 #: does not tell which is meant.

@@ -23,7 +23,7 @@ from qmd.search.evidence import (
     measure_by_model,
     measure_documents,
     rank_by_evidence,
-    without_vectors,
+    unembedded_ids_of,
 )
 from qmd.search.present import make_snippet, needles
 from qmd.search.question import Question, SearchModels
@@ -60,7 +60,7 @@ def rank(
     """
     unembedded_ids: frozenset[int] = frozenset()
     if retrieved.nearest:
-        unembedded_ids = without_vectors(reader, retrieved, retrieved.candidates)
+        unembedded_ids = unembedded_ids_of(reader, retrieved, retrieved.candidates)
     lacks_vectors = _lacks_vectors(retrieved, unembedded_ids)
     if lacks_vectors:
         retrieved.by_meaning = [replace(run, type="expansion") for run in retrieved.by_meaning]

@@ -130,7 +130,7 @@ def _run_by_words(text: str, candidates: Sequence[Candidate], index: int) -> Run
     """
     A run of full text.
 
-    An exact candidate counts with at least the bm25 of the relaxed ones behind it in the run.
+    An exact candidate counts with at least the bm25 of the relaxed ones after it in the run.
     """
     values: dict[int, float] = {}
     highest = 0.0

@@ -334,14 +334,14 @@ def _nearest_run(reader: Reader, run: str, selection: Selection) -> str | None:
 
     absent = [not count(first + second) for first, second in pairwise(run)]
     for position in range(1, len(run)):
-        # A wrong character makes the pair before it wrong, and the pair behind it.
+        # A wrong character makes the pair before it wrong, and the pair after it.
         if not all(absent[position - 1 : position + 1]) or sum(absent) > 2:
             continue
-        before, behind = run[position - 1], run[position + 1 : position + 2]
+        before, after = run[position - 1], run[position + 1 : position + 2]
         pairs = reader.full_text.terms(before, MOST_TERMS)
         likely = sorted((-documents, pair) for pair, documents in pairs.items() if len(pair) == 2)
         for _, pair in likely[: _NEAREST * 4]:
             corrected = run[:position] + pair[1] + run[position + 1 :]
-            if (not behind or count(pair[1] + behind)) and _holding(reader, corrected, selection):
+            if (not after or count(pair[1] + after)) and _holding(reader, corrected, selection):
                 return corrected
     return None

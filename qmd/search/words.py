@@ -1,27 +1,5 @@
-r"""
-The words of a query: as expressions for full text, with their weights, checked in raw text.
-
-Match expressions for the terms of a query. Porter stems ``university`` to ``univers``, so no token
-of an index of stems begins with ``universi``. A search for ``universi*`` therefore also asks for
-the stems that such words may have, and then checks the texts themselves.
-
-Full text stems the beginning too: ``copy`` becomes ``copi``, and ``copyable`` does not begin with
-that. Porter removes a final ``e`` before it looks for endings, so a search for ``copye`` matches
-exactly the tokens that begin with ``copy``.
-
-The words of a query that loose matching searches for, how much each counts, and BM25 by them. The
-BM25 of FTS5 has two fixed properties that do not suit questions. Its idf is 0 for a word in more
-than half of all documents and small for a word in a third, so that of "which switch makes it pick
-one" only the rare words count. And with its k1 of 1.2 the third occurrence of a word adds hardly
-anything. So FTS5 makes a first ranking, which is fast, and the best of it are ranked again here. On
-five sets of known-item questions the mean MRR@10 rose from .560 to .590; on nine collections with
-judgments nDCG@10 did not change.
-
-Check literals and exclusions in the raw text of a document. The index holds no signs, spacing or
-word endings, so it matches more than such terms ask for. Text and literal are both normalized
-(NFKC, no letter case), and any run of blanks equals any other. A literal matches only where the
-index has the start of a word: ``als*`` is not in ``tutorials``. A sign behind a backslash of
-Markdown stands for itself, too: ``snake\_case`` is ``snake_case``.
+"""
+Turns the words of a query into expressions for full text, weighs them, and checks them in raw text.
 """
 
 from __future__ import annotations
@@ -45,6 +23,15 @@ from qmd.values import Match
 if TYPE_CHECKING:
     from qmd.store import Reader, Selection
 
+
+# --- match expressions ------------------------------------------------------------------
+# Porter stems ``university`` to ``univers``, so no token of an index of stems begins with
+# ``universi``. A search for ``universi*`` therefore also asks for the stems that such words may
+# have, and then checks the texts themselves.
+#
+# Full text stems the beginning too: ``copy`` becomes ``copi``, and ``copyable`` does not begin with
+# that. Porter removes a final ``e`` before it looks for endings, so a search for ``copye`` matches
+# exactly the tokens that begin with ``copy``.
 
 #: The endings that porter removes or changes.
 _ENDINGS = tuple(
@@ -166,6 +153,14 @@ def _may_end(rest: str) -> bool:
         for ending in _ENDINGS
     )
 
+
+# --- loose matching: how much each word counts, and BM25 by that ------------------------
+# The BM25 of FTS5 has two fixed properties that do not suit questions. Its idf is 0 for a word in
+# more than half of all documents and small for a word in a third, so that of "which switch makes it
+# pick one" only the rare words count. And with its k1 of 1.2 the third occurrence of a word adds
+# hardly anything. So FTS5 makes a first ranking, which is fast, and the best of it are ranked again
+# here. On five sets of known-item questions the mean MRR@10 rose from .560 to .590; on nine
+# collections with judgments nDCG@10 did not change.
 
 #: In an index of more than `LARGE` documents, loose matching leaves out a word that more than the
 #: share `COMMON` of them hold, if rarer words remain: such words take most of the time. In a small
@@ -483,6 +478,13 @@ def rank_again(
         each.bm25 = min(each.bm25, ahead.bm25)
     return ranked
 
+
+# --- literals and exclusions in the raw text --------------------------------------------
+# The index holds no signs, spacing or word endings, so it matches more than such terms ask for.
+# Text and literal are both normalized (NFKC, no letter case), and any run of blanks equals any
+# other. A literal matches only where the index has the start of a word: ``als*`` is not in
+# ``tutorials``. A sign after a backslash of Markdown stands for itself, too: ``snake\_case`` is
+# ``snake_case``.
 
 #: Before a text is folded, it is searched for this many leading characters of a literal.
 QUICK = 64

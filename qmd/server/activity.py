@@ -1,17 +1,9 @@
 """
-What clients did: lately, for the page; counted, for Prometheus at ``/metrics``.
+Records what clients did: lately, for the page; counted, for Prometheus at ``/metrics``.
 
-Remembers what each client did lately, for the page. The record is in memory, has a fixed length and
-ends with the server. It holds which tool or endpoint was called, when, how long it took and how
-many hits it gave. It never holds a query, the name of a document or a text.
-
-Figures for Prometheus at ``/metrics``, in its text format 0.0.4.
-
-https://prometheus.io/docs/instrumenting/exposition_formats/
-
-A label has the pattern of a route or the name of a tool; never a path, a query or the name of a
-collection or document. The format is a page of code; the library for it would bring its own
-registry, threads and server.
+The record of late calls is in memory, has a fixed length and ends with the server. It holds which
+tool or endpoint was called, when, how long it took and how many hits it gave. It never holds a
+query, the name of a document or a text.
 """
 
 from __future__ import annotations
@@ -238,7 +230,6 @@ def percentile(values: Sequence[float], percent: int) -> float:
 # the session. All other requests of a server process share one session; over stdio, that is the
 # session of the one client.
 
-
 HEADER = "x-qmd-session"
 _MCP_HEADER = "mcp-session-id"
 
@@ -261,6 +252,13 @@ def session_of(headers: Mapping[str, str] | None, *, otherwise: str) -> str:
         return f"mcp-{hashlib.sha256(session_id.encode()).hexdigest()[:8]}"
     return otherwise
 
+
+# --- figures for Prometheus, in its text format 0.0.4 -----------------------------------
+# https://prometheus.io/docs/instrumenting/exposition_formats/
+#
+# A label has the pattern of a route or the name of a tool; never a path, a query or the name of a
+# collection or document. The format is a page of code; the library for it would bring its own
+# registry, threads and server.
 
 METRICS_PATH = "/metrics"
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"

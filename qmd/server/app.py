@@ -197,7 +197,7 @@ def _app(
 
 class LatePage:
     """
-    The route behind all others; the first request that no other route takes puts the page there.
+    The route after all others; the first request that no other route takes puts the page there.
 
     Templates, HTML, formulas and mail take 15 MB, which a server without readers in a browser
     saves.

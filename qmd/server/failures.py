@@ -54,7 +54,7 @@ class Failure:
     What a request is answered that was refused, or that failed.
 
     Attributes:
-        detail: What is wrong and, behind an empty line, what to do next.
+        detail: What is wrong and, after an empty line, what to do next.
         error: What the engine said, whose message and hint the page translates.
         is_of_http: The page has a text of its own for the status.
     """

@@ -414,7 +414,16 @@ class _ServerProcess:
         }
         _log.info("serving", extra={"fields": fields})
         if not is_first:
-            _log.warning("Another server runs for this database; both answer.")
+            other = running.find(self._kb.location)
+            if other is None or other.version == __version__:
+                _log.warning("Another server runs for this database; both answer.")
+            else:
+                _log.warning(
+                    "Another server runs for this database, process %d of qmd %s: end it, so that"
+                    " this one can keep the index.",
+                    other.pid,
+                    other.version,
+                )
 
     def _withdraw(self) -> None:
         if self._url is not None:

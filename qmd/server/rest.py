@@ -8,7 +8,6 @@ JSON. Requests that write run one after the other, and requests that read do not
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -36,7 +35,7 @@ from qmd.server.failures import Failure, failure_of
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError, while_connected
 from qmd.system.session import in_session, new_session
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments
-from qmd.values.text import whole
+from qmd.values.text import ESCAPED_HALF, replace_halves
 from qmd.values.wire import to_wire
 
 #: What POST /chat/stream takes, too. Streams are no endpoints: they have no single reply.
@@ -419,10 +418,10 @@ def _parsed(data: bytes, *, replace_surrogates: bool) -> dict[str, Any]:
     """
     try:
         value = json.loads(data.decode(), parse_constant=_refuse_constant, parse_int=_integer)
-        if _SURROGATE.search(data):
+        if ESCAPED_HALF.search(data):
             text = json.dumps(value, ensure_ascii=False)
             if replace_surrogates:
-                text = whole(text)
+                text = replace_halves(text)
             value = json.loads(text.encode())
     except RecursionError:
         raise InputError("The body is not usable JSON: nested too deeply") from None
@@ -435,9 +434,6 @@ def _parsed(data: bytes, *, replace_surrogates: bool) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError('The body must be a JSON object, such as {"query": "boats"}')
     return value
-
-
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -13,7 +13,6 @@ import json
 import math
 import os
 import queue
-import re
 import select
 import sys
 import threading
@@ -40,7 +39,7 @@ from pydantic_core import PydanticSerializationError
 
 from qmd.server.mcp_sdk import Server, SessionMessage
 from qmd.server.workers import Backlog, current_backlog
-from qmd.values.text import whole
+from qmd.values.text import ESCAPED_HALF, replace_halves
 
 #: A longer line is refused and skipped, because it could fill the memory.
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -140,7 +139,7 @@ def _without_lone_surrogates(line: bytes) -> bytes:
     A model may send half of an emoji, and any text may be searched for. Other lines stay
     unchanged, because a text to be stored must be exactly what the client means.
     """
-    if _SURROGATE.search(line) is None:
+    if ESCAPED_HALF.search(line) is None:
         return line
     try:
         value = json.loads(line)
@@ -149,10 +148,9 @@ def _without_lone_surrogates(line: bytes) -> bytes:
         text = json.dumps(value, ensure_ascii=False)
     except (ValueError, TypeError, KeyError, RecursionError):
         return line
-    return whole(text).encode()
+    return replace_halves(text).encode()
 
 
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SEARCHES = ("search", "vsearch", "query", "search_posts")
 
 

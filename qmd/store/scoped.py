@@ -1,9 +1,5 @@
 """
-The store as a client with a scope sees it: which rows belong to a scope, and what it may do.
-
-Which rows of each table belong to a scope: one table for both engines. Whoever adds a table says
-here which rows of it belong to a collection: a table that is not named has no rows for a client
-with a scope.
+Shows a client with a scope its part of the store: the rows that exist to it, and what it may do.
 """
 
 from __future__ import annotations
@@ -21,6 +17,11 @@ if TYPE_CHECKING:
     from qmd.store.store import Store
     from qmd.values.access import AccessScope
     from qmd.values.chats import ChatInfo
+
+
+# --- which rows belong to a scope -------------------------------------------------------
+# One table says it for both engines. Whoever adds a table to the database says here which rows of
+# it belong to a collection: a table that is not named has no rows for a client with a scope.
 
 
 class ScopeWords(NamedTuple):
@@ -117,6 +118,8 @@ def _below_a_collection(column: str, words: ScopeWords) -> str:
 
 T = TypeVar("T")
 
+
+# --- what a scope may do ----------------------------------------------------------------
 
 #: What a client may ask the whole store; all else that is not spelled below is refused.
 _OPEN = frozenset(

@@ -27,7 +27,7 @@ class Editor(NamedTuple):
 
     Attributes:
         link: The template of a link; empty if the editor has none.
-        arguments: The templates of the arguments behind the name of the program.
+        arguments: The templates of the arguments after the name of the program.
         program: The program; empty for the editor's name.
     """
 

@@ -155,7 +155,7 @@ class _Tail:
             self._data = (self._data + piece)[-_TAIL:]
 
     def last_words(self) -> str:
-        """What was written at last, behind a colon; not the advice that qmd adds to an error."""
+        """What was written at last, after a colon; not the advice that qmd adds to an error."""
         self._thread.join(_LAST_WORDS_S)
         written = self._data.decode("utf-8", "replace").strip().splitlines()
         lines = [line for line in written if not line.startswith("hint: ")]

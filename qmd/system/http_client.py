@@ -1,5 +1,5 @@
 """
-Send an HTTP request and read the reply, within limits; find the proxy that it goes through.
+Sends an HTTP request and reads the reply, within limits; finds the proxy that it goes through.
 
 This is the only HTTP client of qmd. It sends requests to model servers (`qmd.inference`), to the
 qmd server on this machine (`running`), and for pages that are saved (`web`). It uses the standard
@@ -7,12 +7,8 @@ library's `http.client`, because the process of ``qmd search`` may need it, and 
 to import. The time limits of HTTP libraries apply to each read, so a server that sends one byte per
 second could block its caller for ever. Here each wait is cut to the time that remains.
 
-Redirects are never followed, so no header (and no key) reaches a host that the caller did not
-name. Apart from ``User-Agent: qmd``, only the caller's data is sent.
-
-Find the proxy that the environment names, and open connections through it. The environment is
-``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``, or the settings of Windows and
-macOS. No error message has the proxy's address, because that may have a password.
+Redirects are never followed, so no header (and no key) reaches a host that the caller did not name.
+Apart from ``User-Agent: qmd``, only the caller's data is sent.
 """
 
 from __future__ import annotations
@@ -333,6 +329,11 @@ def _tls_context() -> ssl.SSLContext:
             context.load_verify_locations(certifi.where())
     return context
 
+
+# --- proxies ----------------------------------------------------------------------------
+# The environment names them: ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``, or
+# the settings of Windows and macOS. No error message has the proxy's address, because that may have
+# a password.
 
 _MAX_HEAD_BYTES = 1 << 16
 _DEFAULT_PORTS = {"http": 80, "socks5": 1080, "socks5h": 1080}

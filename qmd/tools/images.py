@@ -31,7 +31,7 @@ from qmd.tools.definition import Tool
 from qmd.tools.schemas import prescribed_schema
 from qmd.values import PhotoChange, PhotoWritten
 from qmd.values.facts import Describe, Name
-from qmd.values.text import one_line, shown
+from qmd.values.text import as_utf8, one_line
 from qmd.values.wire import to_wire
 
 _INVALID_PARAMS, _INTERNAL_ERROR, _INVALID_METADATA = -32602, -32603, -32007
@@ -210,7 +210,7 @@ def success(written: PhotoWritten) -> ImageResult:
         message += f"已有的{'和'.join(_FIELDS[name] for name in written.kept)}未改动。"
     if written.problem is not None:
         message += f"索引尚未更新：{written.problem}"
-    return ImageResult(True, shown(written.path), message)
+    return ImageResult(True, as_utf8(written.path), message)
 
 
 def _error(
@@ -228,7 +228,7 @@ def _error(
 
 
 def _data(path: str | None, reason: str | None = None) -> dict[str, object]:
-    data = {"filePath": None if path is None else shown(path), "reason": reason}
+    data = {"filePath": None if path is None else as_utf8(path), "reason": reason}
     return {name: value for name, value in data.items() if value is not None}
 
 

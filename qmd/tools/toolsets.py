@@ -367,6 +367,6 @@ def text_of(
     lines = [operation.sentence(operation.heading, replied), *operation.texts(value)]
     if operation.left_out_text is not None:
         lines += filter(None, [operation.left_out_text(value, budget)])
-    elif rest := operation.total(value) - operation.shown(value):
+    elif rest := operation.total(value) - operation.item_count(value):
         lines.append(f"… {rest:,} more: raise limit or {budget}")
     return "\n".join(map(one_line, lines))

@@ -448,7 +448,7 @@ def _of_codex(lines: Iterator[Mapping[str, Any]], number: str) -> Conversation |
         elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
             to_do = _called(payload, changed, to_do)
         elif kind is None and not is_named and isinstance(payload.get("id"), str):
-            # A session that goes on from another one names that, too, behind itself.
+            # A session that goes on from another one names that, too, after itself.
             number, is_named = payload["id"], True
     times = sorted(filter(None, times))
     span = (times[0], times[-1]) if times else ("", "")

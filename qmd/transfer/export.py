@@ -1,12 +1,8 @@
 """
 Writes what a knowledge base holds beside the files of the notes, and reads such an export.
 
-docs/export.md describes the files. Vectors and documents are left out, because `qmd index` and
-`qmd embed` make them again.
-
-Writes and reads the files of an export, in a folder or in a ZIP archive. An export may come from a
-stranger. Nothing of it is unpacked: a file is read by the name that is expected, within limits, and
-no link is followed.
+docs/export.md describes the files. Vectors and documents are left out, because `qmd index` and `qmd
+embed` make them again.
 """
 
 from __future__ import annotations
@@ -140,6 +136,10 @@ def _export_chats(reader: Reader, target: _Counted) -> int:
     target.put_lines(CHATS, chats)
     return len(chats)
 
+
+# --- the files of an export -------------------------------------------------------------
+# They lie in a folder or in a ZIP archive. An export may come from a stranger, so nothing of it is
+# unpacked: a file is read by the name that is expected, within limits, and no link is followed.
 
 HEAD = "export.json"
 COLLECTIONS = "collections.jsonl"

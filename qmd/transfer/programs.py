@@ -1,12 +1,10 @@
 """
-What other programs know on this machine: which folders and notes, and taking them over.
+Takes over the folders that other programs know on this machine, with their contexts.
 
-Reads which folders other programs know on this machine: what an import of each takes. Their files
-are read within limits of size and depth. basic-memory (checked with version 0.24.1) keeps its
-projects in ``config.json``; up to 0.18 a project was its path alone. Obsidian keeps its vaults in
-``obsidian.json``. tobi/qmd (checked with version 2.8.3) knows contexts, too: it keeps both in
-``index.yml`` of its configuration directory, those of ``--index work`` in ``work.yml``, and those
-of a project in ``.qmd/index.yml`` there.
+basic-memory (checked with version 0.24.1) keeps its projects in ``config.json``; up to 0.18 a
+project was its path alone. Obsidian keeps its vaults in ``obsidian.json``. tobi/qmd (checked with
+version 2.8.3) knows contexts, too: it keeps both in ``index.yml`` of its configuration directory,
+those of ``--index work`` in ``work.yml``, and those of a project in ``.qmd/index.yml`` there.
 """
 
 from __future__ import annotations
@@ -25,11 +23,13 @@ from qmd.errors import InputError, NotFoundError, QmdError
 from qmd.ingest.new_collection import check_context_text, check_name, new_collection
 from qmd.system.settings_file import read_settings
 from qmd.values import Collection, transfer
-from qmd.values.text import whole
+from qmd.values.text import replace_halves
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
 
+
+# --- files of settings, within limits of size and depth ---------------------------------
 
 #: Bytes of a configuration file; real ones have a few thousand.
 MAX_BYTES = 1024 * 1024
@@ -115,11 +115,13 @@ def unknown_keys(
     ]
 
 
-def shown(value: object) -> str:
+def cut_line(value: object) -> str:
     """A value in a message: one line, cut."""
     text = " ".join(str(value).split())
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
 
+
+# --- what each program has --------------------------------------------------------------
 
 #: tobi/qmd, the program of the same name on npm; basic-memory; Obsidian.
 Program = Literal["tobi", "basic-memory", "obsidian"]
@@ -241,6 +243,8 @@ def _opened(entry: object) -> float:
     return time if isinstance(time, int | float) else 0
 
 
+# --- tobi/qmd ---------------------------------------------------------------------------
+
 #: Folders that tobi/qmd never reads and qmd does.
 _NEVER_READ = ("build/", "dist/", "vendor/")
 _FILE_KEYS = frozenset(
@@ -349,7 +353,7 @@ def read_tobi(file: Path) -> transfer.ImportPlan:
     return transfer.ImportPlan(
         str(file),
         tuple(collections),
-        whole(_text(values, "global_context").strip()),
+        replace_halves(_text(values, "global_context").strip()),
         tuple(not_taken),
     )
 
@@ -372,7 +376,7 @@ def _collection(name: str, path: str, entry: Mapping[str, object]) -> transfer.P
         tuple(map(_as_gitignore, _texts(entry.get("ignore")))) + _NEVER_READ,
         entry.get("includeByDefault") is not False,
         tuple(
-            transfer.PlannedContext(whole(str(prefix)).strip("/"), whole(text))
+            transfer.PlannedContext(replace_halves(str(prefix)).strip("/"), replace_halves(text))
             for prefix, text in (contexts.items() if isinstance(contexts, dict) else ())
             if isinstance(text, str) and text.strip()
         ),
@@ -389,7 +393,7 @@ def _left_of(name: str, entry: Mapping[str, object]) -> Iterator[transfer.NotTak
     """What qmd does not take of a collection."""
     if update := _text(entry, "update"):
         yield transfer.NotTaken(
-            f"{name}: update command '{shown(update)}'",
+            f"{name}: update command '{cut_line(update)}'",
             "qmd runs no commands before it indexes. 'qmd update --pull' pulls git repositories.",
         )
     yield from unknown_keys(entry, _COLLECTION_KEYS, f"{name}: ")
@@ -403,7 +407,7 @@ def _left_of_file(values: Mapping[str, object]) -> Iterator[transfer.NotTaken]:
     for key in ("editor_uri", "editor_uri_template"):
         if link := _text(values, key):
             yield transfer.NotTaken(
-                key, f"Put it into qmd's config.toml if you want it: editor = '{shown(link)}'"
+                key, f"Put it into qmd's config.toml if you want it: editor = '{cut_line(link)}'"
             )
     yield from unknown_keys(values, _FILE_KEYS, "")
 
@@ -417,6 +421,9 @@ def _text(values: object, key: str) -> str:
 def _texts(value: object) -> list[str]:
     listed = value if isinstance(value, list) else [value]
     return [each for each in listed if isinstance(each, str) and each.strip()]
+
+
+# --- taking folders over ----------------------------------------------------------------
 
 
 def carry_out(

@@ -1,15 +1,5 @@
 """
 Fills a database with a knowledge base: one read back from an export, or that of another database.
-
-Reads an export back into a database: collections, contexts, history and conversations. An export
-may be damaged or come from a stranger: each record is checked, and each content compared with its
-hash, before anything is written.
-
-Copies a knowledge base into another database, of whatever kind: a file, or one on a server. What
-only the database holds goes as an export does. Documents are made again of their stored texts, so
-each engine has them in its own form, with the state of the file: the next run of the indexer reads
-no file again. Vectors and token states go by the hash of their text. Each step leaves alone what is
-there already, so a copy that was interrupted goes on where it was.
 """
 
 from __future__ import annotations
@@ -49,6 +39,11 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+# --- from an export ---------------------------------------------------------------------
+# Collections, contexts, history and conversations come back. An export may be damaged or come from
+# a stranger: each record is checked, and each content compared with its hash, before anything is
+# written.
 
 _MAX_SETTINGS = 1024 * 1024  # bytes
 _MAX_LINES = 256 * 1024 * 1024  # bytes of a file of records
@@ -286,6 +281,13 @@ def _damaged(name: str, problem: str) -> InputError:
         hint="Nothing was changed. Export again, or import another copy.",
     )
 
+
+# --- from another database --------------------------------------------------------------
+# Both may be of any kind: a file, or one on a server. What only the database holds goes as an
+# export does. Documents are made again of their stored texts, so each engine has them in its own
+# form, with the state of the file: the next run of the indexer reads no file again. Vectors and
+# token states go by the hash of their text. Each step leaves alone what is there already, so a copy
+# that was interrupted goes on where it was.
 
 #: Vectors in one transaction.
 BATCH_VECTORS = 1_000

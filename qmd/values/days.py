@@ -1,9 +1,5 @@
 """
-Notes of days, weeks, months, quarters and years, and the patterns of dates that name them.
-
-Dates in the patterns of moment.js, in which Obsidian names notes: ``gggg-[W]ww``. What is no token
-stands for itself, and what is in brackets, too. Tokens of times are those of a template; in the
-name of a note a day has the time 00:00.
+Has the periods that have notes (days, weeks, months, quarters, years) and the patterns of names.
 """
 
 from __future__ import annotations
@@ -116,6 +112,11 @@ class PeriodicNote:
     following: Annotated[str | None, Describe("The nearest note after it"), OmitDefault()] = None
 
 
+# --- dates in the patterns of moment.js -------------------------------------------------
+# Obsidian names notes by them: ``gggg-[W]ww``. What is no token stands for itself, and what is in
+# brackets, too. Tokens of times are those of a template; in the name of a note a day has the time
+# 00:00.
+
 _TOKENS = re.compile(
     r"\[(?P<text>[^\]]*)\]|\\(?P<escaped>.)"
     r"|(?P<token>YYYY|YY|Y|Qo|Q|MMMM|MMM|MM|Mo|M|DDDD|DDDo|DDD|DD|Do|D|dddd|ddd|dd|do|d|E|e"
@@ -170,7 +171,7 @@ CHINESE = Locale(is_chinese=True, first_day=1, in_first_week=4)
 ISO = Locale(first_day=1, in_first_week=4)
 
 
-def formatted(pattern: str, when: date | datetime, locale: Locale = ENGLISH) -> str:
+def formatted_date(pattern: str, when: date | datetime, locale: Locale = ENGLISH) -> str:
     """
     A date in a pattern. A token that is not known stands for itself.
 

@@ -46,13 +46,13 @@ class Chunk(NamedTuple):
     """
     A piece of a document: ``text[start_char:end_char]``, unchanged.
 
-    The chunks of a document are in order and do not overlap. Together they hold every line behind
+    The chunks of a document are in order and do not overlap. Together they hold every line after
     the frontmatter that is not blank.
 
     Attributes:
         seq: The chunk's number in its document, from 0.
         start_byte, end_byte: Offsets into the text in UTF-8.
-        start_line, end_line: Lines from 1; ``end_line`` is the line behind the chunk.
+        start_line, end_line: Lines from 1; ``end_line`` is the line after the chunk.
         heading_path: The headings above the chunk, the outermost first.
     """
 
@@ -91,7 +91,7 @@ class DocumentAnchor(NamedTuple):
 
     @property
     def fragment(self) -> str:
-        """What names it behind the file and ``#``, in viewers too: ``page=12``."""
+        """What names it after the file and ``#``, in viewers too: ``page=12``."""
         return f"{self.kind}={self.label}"
 
     @property
@@ -117,7 +117,7 @@ class ParsedDocument:
         encoding: A Python codec name.
         description: What the frontmatter or the photo says that the document is about, on one
             line; empty without one.
-        body_start: The character at which the text behind the frontmatter begins; 0 without one.
+        body_start: The character at which the text after the frontmatter begins; 0 without one.
         date: ISO 8601, such as ``2025-03-01`` or ``2025-03-01T10:00:00+08:00``; None without one.
         properties: The frontmatter, as values that JSON can hold.
         numbers: What is written of some of their numbers: key, value and text.

@@ -30,7 +30,7 @@ from qmd import libraries
 if TYPE_CHECKING:
     from dataclasses import Field
 
-#: A year or a month, a day of the calendar, and what a day may have behind it, as patterns of JSON
+#: A year or a month, a day of the calendar, and what a day may have after it, as patterns of JSON
 #: Schema. February has 29 days in years that four divides, but for most of those with two noughts.
 _YEAR, _MONTHS = "[1-9][0-9]{3}", "(0[1-9]|1[0-2])"
 MONTH = f"{_YEAR}(-{_MONTHS})?"

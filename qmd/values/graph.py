@@ -38,7 +38,7 @@ class TagCount:
 
     @property
     def name(self) -> str:
-        """The part behind the last slash."""
+        """The part after the last slash."""
         return self.tag.rpartition("/")[2]
 
 

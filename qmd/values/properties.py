@@ -1,12 +1,8 @@
 """
-Properties of documents as comparable values, and conditions on them.
+Makes the properties of documents comparable, and reads conditions on them.
 
-Properties: what the frontmatter and the inline fields of a document say, as comparable values. A
-property of a document is a key with one or more values. A list has one value per element, and a key
-inside another is written ``book.author``.
-
-Conditions on properties: ``status:draft``, ``rating:>4``, ``due:2026-12``, ``author:"Li Lei"``. A
-value meets a condition if it lies in one of a few ranges, so the store knows no signs.
+A property of a document is a key with one or more values, which its frontmatter and its inline
+fields say. A list has one value per element, and a key inside another is written ``book.author``.
 """
 
 from __future__ import annotations
@@ -232,7 +228,7 @@ def _row(key: str, value: object) -> PropertyRow:
 
 @lru_cache(maxsize=4096)  # many notes have the same values: a status, a type, a day
 def _written_row(written: str) -> tuple[PropertyKind, str, str, float | None, str | None]:
-    """The columns of a row behind its key, for a value that is written as text."""
+    """The columns of a row after its key, for a value that is written as text."""
     plain = " ".join(written.split())
     text = _folded(plain)
     if not text:
@@ -255,9 +251,13 @@ def _number_text(value: object) -> str:
         return "…"
 
 
+# --- conditions -------------------------------------------------------------------------
+# Such as ``status:draft``, ``rating:>4``, ``due:2026-12``, ``author:"Li Lei"``. A value meets a
+# condition if it lies in one of a few ranges, so the store knows no signs.
+
 Column = Literal["text", "number", "date"]
 
-#: Sorts behind each text that begins with what stands before it.
+#: Sorts after each text that begins with what stands before it.
 _LAST = "\U0010ffff"
 
 _KEY = rf"[^\s:：\"“”„＂「」－-][^\s:：\"“”„＂「」]{{0,{MAX_KEY - 1}}}"

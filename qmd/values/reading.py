@@ -30,7 +30,7 @@ class LeftOut:
 @dataclass(frozen=True, slots=True)
 class DocumentSlice:
     """
-    Lines ``from_line`` onwards of a document; ``more_lines`` were cut off behind them.
+    Lines ``from_line`` onwards of a document; ``more_lines`` were cut off after them.
 
     Attributes:
         text: The lines, as they stand in the document. The last has no line end if it is not that

@@ -62,7 +62,7 @@ def shown_relevance(relevance: float) -> str:
     """
     The relevance of a hit as people and models read it: ``87%``, or ``<1%``.
 
-    Never the score, which only orders the hits of a reply: a weak hit behind a good one may have
+    Never the score, which only orders the hits of a reply: a weak hit after a good one may have
     half of its score.
     """
     percent = math.floor(rounded(relevance) * 100 + 0.5)

@@ -1,25 +1,4 @@
-"""
-What layers do with any text: the keys of names, characters that cannot be shown, tokens.
-
-The keys under which names are looked up: one form for all spellings of a name. People type
-names in any case, and macOS may store "é" as two characters where others store one. The files
-of a Logseq graph have names of their own: ``work___plan.md`` is "work/plan". Journals are taken
-to have Logseq's own date format, as "Mar 1st, 2025".
-
-Escapes the characters of a text that a terminal would obey, or that a reader would not see. A
-control character in a note or a file name could move the cursor, hide text or answer as the user.
-Before a model, a line break in a name could add a line that looks like a tool's result.
-
-Estimates how many tokens a text is for a language model, and fits texts into a budget of tokens.
-Each model has its own tokenizer, and qmd cannot know which one its caller has. So the estimate aims
-at the middle of six: those of GPT-4o, Qwen 3, DeepSeek V3, Gemma 3 and Llama 3, and that of the
-built-in model. ``benchmarks/tokens.py`` measures it: for each folder of English and of Chinese
-documents, and for each of these tokenizers, the estimate is at most 15 % off.
-
-Handle text that UTF-8 cannot encode, because it has halves of surrogate pairs. Such halves come
-from escapes in JSON, from programs that cut an emoji in two, and from file names that are not
-UTF-8, whose bytes Python decodes to them.
-"""
+"""Says once for all layers how text is treated: keys of names, escapes, tokens, encoding."""
 
 from __future__ import annotations
 
@@ -122,6 +101,13 @@ def is_english(text: str) -> bool:
     """Whether a text is English: one word in fifty is one of `_ENGLISH`."""
     words = _WORDS.findall(text.lower())
     return may_be_english(text) and sum(map(_ENGLISH.__contains__, words)) >= len(words) / 50
+
+
+# --- names ------------------------------------------------------------------------------
+# A name is looked up under its key, which is the same for all spellings of the name. People type
+# names in any case, and macOS may store "é" as two characters where others store one. The files of
+# a Logseq graph have names of their own: ``work___plan.md`` is "work/plan". Journals are taken to
+# have Logseq's own date format, as "Mar 1st, 2025".
 
 
 def file_stem(path: str) -> str:
@@ -273,6 +259,11 @@ def _ordinal(number: int) -> str:
     return f"{number}{suffix}"
 
 
+# --- escapes ----------------------------------------------------------------------------
+# What a terminal would obey, or a reader would not see, is escaped. A control character in a note
+# or a file name could move the cursor, hide text or answer as the user. Before a model, a line
+# break in a name could add a line that looks like a tool's result.
+
 # C0 without tab and newline, DEL and C1, bidi marks, embeddings, overrides and isolates,
 # line and paragraph separators, and lone surrogates.
 # It is the text of a pattern: compiling it on import would slow the start of every command.
@@ -308,7 +299,7 @@ def harmless(text: str) -> str:
     return re.sub(UNSAFE, _escape, text)
 
 
-def exact(text: str) -> str:
+def visible(text: str) -> str:
     """
     Escape control characters and invisible characters.
 
@@ -333,6 +324,12 @@ def _escape(match: re.Match[str]) -> str:
         return f"\\U{code:08x}"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
+
+# --- tokens -----------------------------------------------------------------------------
+# Each language model has its own tokenizer, and qmd cannot know which one its caller has. So the
+# estimate aims at the middle of six: those of GPT-4o, Qwen 3, DeepSeek V3, Gemma 3 and Llama 3, and
+# that of the built-in model. ``benchmarks/tokens.py`` measures it: for each folder of English and
+# of Chinese documents, and for each of these tokenizers, the estimate is at most 15 % off.
 
 ItemT = TypeVar("ItemT")
 
@@ -411,7 +408,7 @@ def estimate_tokens(text: str) -> float:
     return tokens
 
 
-def fit(
+def fitting_items(
     items: Iterable[ItemT], size: Callable[[ItemT], float], room: float
 ) -> tuple[list[ItemT], float]:
     """The first items that have room together, and the room that is left; looks at one more."""
@@ -426,6 +423,16 @@ def fit(
     return fitting, room - total
 
 
+# --- halves of characters ---------------------------------------------------------------
+# UTF-8 cannot encode a half of a surrogate pair. Such halves come from escapes in JSON, from
+# programs that cut an emoji in two, and from file names that are not UTF-8, whose bytes Python
+# decodes to them.
+
+
+#: JSON may hold a half of a character only where this stands.
+ESCAPED_HALF = lazy.pattern(rb"\\u[dD][89a-fA-F]")
+
+
 def is_utf8(text: str) -> bool:
     """Whether UTF-8 can encode the text."""
     try:
@@ -435,13 +442,13 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-def whole(text: str) -> str:
+def replace_halves(text: str) -> str:
     """Replace surrogate pairs by their characters, and lone halves by U+FFFD."""
     if is_utf8(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def shown(text: str) -> str:
+def as_utf8(text: str) -> str:
     """Escape a text for messages: a half becomes ``\\udcNN``."""
     return text.encode("utf-8", "backslashreplace").decode()

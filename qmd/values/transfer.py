@@ -1,10 +1,4 @@
-"""
-What goes from one machine or program to another: imports, exports, pushed folders.
-
-The records of an export: what a knowledge base holds that the files of the notes do not. Each is
-written in its wire form, one JSON object a line. A field that is added later has a default, so that
-exports of earlier versions can be read.
-"""
+"""Has what goes from one machine or program to another: imports, exports, pushed folders."""
 
 from __future__ import annotations
 
@@ -138,6 +132,11 @@ class UnpackReport:
     encoding: Annotated[str, Describe("That of names that do not say theirs")]
     not_taken: tuple[NotTaken, ...]
 
+
+# --- exports ----------------------------------------------------------------------------
+# The records of an export are what a knowledge base holds that the files of the notes do not. Each
+# is written in its wire form, one JSON object a line. A field that is added later has a default, so
+# that exports of earlier versions can be read.
 
 #: Raised when an older qmd could not read what is written.
 EXPORT_VERSION = 1
@@ -283,6 +282,8 @@ class CopyReport:
         tuple[NotTaken, ...], Describe("What differs there and was left as it is")
     ] = ()
 
+
+# --- pushed folders ---------------------------------------------------------------------
 
 #: The most files in one push, and in one page of the listing.
 MAX_FILES = 2_000

@@ -25,7 +25,7 @@ from qmd.values.facts import (
     sent_fields,
     without_none,
 )
-from qmd.values.text import estimate_tokens, fit
+from qmd.values.text import estimate_tokens, fitting_items
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -192,7 +192,7 @@ class ListBudget:
         if self._tokens == math.inf:
             return tuple(items)
         room = share * self._tokens
-        fitting, left = fit(items, lambda item: estimate_tokens(self._json(item)), room)
+        fitting, left = fitting_items(items, lambda item: estimate_tokens(self._json(item)), room)
         self._tokens -= room - left
         return tuple(fitting)
 

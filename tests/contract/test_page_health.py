@@ -20,7 +20,7 @@ from support.site import Served, http_client, serve
 from qmd import KnowledgeBase, Settings
 from qmd.operations.bounds import MAX_PATH
 from qmd.server.page.health import DAYS, documents_per_day
-from qmd.server.page.templating import rendered
+from qmd.server.page.templating import rendered_template
 from qmd.values.writing import NoteEdit
 
 
@@ -397,7 +397,7 @@ def test_contexts_are_added_edited_and_removed(served: Served, client: httpx.Cli
 def test_bars_stay_in_the_drawing_and_the_table_has_what_they_show(values: list[int]) -> None:
     chart = [(f"day {number}", value, value) for number, value in enumerate(values)]
     shown = {"per_day": chart, "per_hour": [("12:00", 0, 0)], "searches": []}
-    text = rendered("health_charts.html", "en", shown)
+    text = rendered_template("health_charts.html", "en", shown)
     bars = re.findall(
         r'<rect class="lower" x="(\d+)" y="([\d.]+)" width="8" height="([\d.]+)"', text
     )

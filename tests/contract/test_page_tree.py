@@ -54,7 +54,7 @@ def test_a_long_folder_is_shown_from_the_note_on(served: Served, client: httpx.C
     many = next(each for each in notes.level.entries if each.name == "many").level
     assert many is not None
     assert many.entries[0].name == name
-    assert (many.before, many.behind) == ("/browse/notes/many", "")
+    assert (many.before, many.after) == ("/browse/notes/many", "")
     page = client.get(many.before).text
     behind = f"/browse/notes/many?from=notes/many/{MOST_LISTED:03}.md"
     assert f'href="{behind}"' in page

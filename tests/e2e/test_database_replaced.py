@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
+from qmd.cli.render_reports import render_status
 from qmd.errors import (
     DatabaseReplacedError,
     NotADatabaseError,
@@ -30,6 +31,8 @@ from qmd.errors import (
     SchemaTooNewError,
     StoreError,
 )
+from qmd.ingest.keep.freshness import IndexLock
+from qmd.store.sql.shared import KEEPER
 from qmd.store.sqlite.connections import Connections
 from qmd.store.sqlite.library import connect
 from tests.support import writes
@@ -343,6 +346,82 @@ def test_a_file_that_cannot_be_opened_is_left_alone_until_there_is_a_better_one(
     shutil.copy(other, database)
     kb.notes.create(NOTE, "third\n")
     assert kept(database, home) == [b"second\n"]
+
+
+# --- a newer program has migrated it ---------------------------------------------------
+
+
+def migrate_further(database: Path) -> None:
+    """As a newer program does."""
+    connection = connect(database, read_only=False)
+    connection.execute("BEGIN")
+    connection.execute("CREATE TABLE future (id INTEGER PRIMARY KEY)")
+    connection.execute(
+        "INSERT INTO _sqlite_migrations (migration_set, name, applied_at)"
+        " VALUES ('qmd', '9999_future', '')"
+    )
+    connection.execute("COMMIT")
+    connection.close()
+
+
+def test_a_database_that_is_newer_now_is_neither_read_nor_written(
+    home: Path, kb: KnowledgeBase
+) -> None:
+    database = home / "state/kb.sqlite"
+    assert kb.search("second").hits  # a connection is open for searches, and one for writes
+    migrate_further(database)
+    wal = database.with_name(f"{database.name}-wal")
+    before = database.read_bytes(), wal.read_bytes()
+    for _ in range(3):
+        with pytest.raises(SchemaTooNewError, match="9999_future"):
+            kb.search("second")
+        with pytest.raises(SchemaTooNewError):
+            kb.index()
+        with pytest.raises((SchemaTooNewError, NoteAccessError)):
+            kb.notes.create(NOTE, "third\n")
+    assert text(home) == "second\n"
+    assert (database.read_bytes(), wal.read_bytes()) == before
+
+
+def test_tables_that_others_make_do_not_disturb(home: Path, kb: KnowledgeBase) -> None:
+    connection = connect(home / "state/kb.sqlite", read_only=False)
+    connection.execute("CREATE TABLE mine (id INTEGER PRIMARY KEY)")
+    connection.close()
+    kb.notes.create(NOTE, "third\n")
+    assert kb.search("third").hits
+
+
+def test_the_keeper_of_a_database_that_is_newer_now_leaves_it_to_a_newer_program(
+    home: Path,
+) -> None:
+    database = home / "state/kb.sqlite"
+    with KnowledgeBase.open(database) as kb:
+        told = Told(kb)
+        kb.keep(embed=False, polling=POLLING, poll_s=0.1)
+        told.wait_for(lambda: told.of("synced"))
+        migrate_further(database)
+        (home / "notes/new.md").write_text("# New\n")
+        told.wait_for(lambda: told.of("problem"))
+        assert "was written by a newer qmd" in (told.of("problem")[0].message or "")
+        until(IndexLock(database).take)
+
+
+def test_a_keeper_before_2_0_is_named(
+    home: Path, kb: KnowledgeBase, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It keeps its lock, though it cannot read what a newer program has migrated."""
+    lock = IndexLock(home / "state/kb.sqlite")
+    assert lock.take()
+    record = json.dumps({"pid": 123, "watch": "native", "notices": []})
+    kb._store.write(lambda writer: writer.meta.put(KEEPER, record))
+    assert kb.freshness().notices == (
+        "The index is kept by an older qmd, process 123, which cannot read this database any more."
+        " End it: another process takes over.",
+    )
+    render_status(kb.status(), kb.freshness())
+    assert "\nProblem    The index is kept by an older qmd" in capsys.readouterr().out
+    lock.release()
+    assert kb.freshness().notices == ()
 
 
 # --- its log is gone -----------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.agent.history import as_history, fit, from_json, to_json
+from qmd.agent.history import as_history, fitting_turns, from_json, to_json
 from qmd.agent.prompt import RESULTS, SHORT_RESULT, tokens
 from qmd.inference.llm import Message
 from qmd.inference.llm.answer import Fence
@@ -29,7 +29,7 @@ def turns(draw: st.DrawFn) -> tuple[Message, ...]:
 
 @given(st.lists(turns(), max_size=8), st.integers(-50, 3_000))
 def test_whole_turns_within_the_room(history: list[tuple[Message, ...]], room: int) -> None:
-    kept = fit(history, room, FENCE)
+    kept = fitting_turns(history, room, FENCE)
     assert kept.left_out + len(kept.turns) == len(history)
     assert tokens(kept.messages) <= max(room, 0) + 1e-6
     for turn, original in zip(kept.turns, history[kept.left_out :], strict=True):
@@ -44,7 +44,7 @@ def test_whole_turns_within_the_room(history: list[tuple[Message, ...]], room: i
 
 @given(st.lists(turns(), min_size=1, max_size=8))
 def test_nothing_is_cut_where_there_is_room(history: list[tuple[Message, ...]]) -> None:
-    kept = fit(history, sum(map(tokens, history)), FENCE)
+    kept = fitting_turns(history, sum(map(tokens, history)), FENCE)
     assert (list(kept.turns), kept.left_out) == (history, 0)
 
 

@@ -32,7 +32,7 @@ def states(count: int, seed: int, dimension: int = DIMENSION) -> TokenStates:
 
 @pytest.fixture(scope="module")
 def projection() -> TokenProjection:
-    return token_codes.fit([states(20, seed) for seed in range(20)])
+    return token_codes.fit_projection([states(20, seed) for seed in range(20)])
 
 
 def signs(values: NDArray[np.float32], projection: TokenProjection) -> NDArray[np.float32]:
@@ -122,7 +122,7 @@ def test_a_changed_projection_has_another_recipe(projection: TokenProjection) ->
 def test_the_axes_keep_the_directions_of_the_greatest_variance() -> None:
     passage = states(400, 1, 200)
     passage.states[:, 7] *= 20
-    fitted = token_codes.fit([passage])
+    fitted = token_codes.fit_projection([passage])
     assert np.linalg.norm(fitted.axes[7]) > 0.99
     assert np.abs(fitted.axes[7]).max() < 0.5  # no single bit has to tell all of it
     assert np.allclose(fitted.axes.T @ fitted.axes, np.eye(AXES), atol=0.01)

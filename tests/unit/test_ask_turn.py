@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.server.page.ask import TurnView, finished
-from qmd.server.page.templating import rendered
+from qmd.server.page.templating import rendered_template
 
 
 def test_words_are_rendered_up_to_the_last_block_that_is_complete() -> None:
@@ -53,7 +53,7 @@ def test_a_question_is_replaced_by_its_outcome() -> None:
 def card(**params: object) -> str:
     turn = TurnView("1", 1, "Where?")
     turn.take("tool_started", {"call": 1, "tool": "search", "params": params, "writes": False})
-    return rendered("ask_turns.html", "en", {"turns": [turn], "csrf": ""})
+    return rendered_template("ask_turns.html", "en", {"turns": [turn], "csrf": ""})
 
 
 def test_long_parameters_are_shown_shortened_and_whole() -> None:

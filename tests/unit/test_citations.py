@@ -20,7 +20,7 @@ from qmd.agent.citations import (
     citation_check,
     find_citations,
     format_citation,
-    marked,
+    marked_answer,
 )
 from qmd.agent.claims import problem_with, sentences
 from qmd.agent.executor import Reading, ToolExecutor
@@ -119,7 +119,7 @@ def test_the_page_of_cited_lines_is_named(tmp_path: Path) -> None:
     in_pdf, in_note = checked.as_json()["citations"]
     assert (in_pdf["status"], in_pdf["anchor"], in_pdf["place"]) == ("ok", "page=2", "p. 2")
     assert "place" not in in_note
-    assert marked(text, checked) == text.replace(f":{line}]", f":{line}] (p. 2)")
+    assert marked_answer(text, checked) == text.replace(f":{line}]", f":{line}] (p. 2)")
 
 
 def test_lines_that_were_not_read_prove_nothing() -> None:
@@ -144,9 +144,9 @@ def test_the_answer_shows_what_failed_and_what_nothing_supports() -> None:
         "The moon is made of cheese [notes/release.md:3].",
         "Nobody likes rainy weekends.",
     ]
-    assert "cheese [notes/release.md:3] (not found in the source)." in marked(text, checked)
-    assert "weekends. (without support)" in marked(text, checked, strict=True)
-    assert text == marked(text, CheckedAnswer())
+    assert "cheese [notes/release.md:3] (not found in the source)." in marked_answer(text, checked)
+    assert "weekends. (without support)" in marked_answer(text, checked, strict=True)
+    assert text == marked_answer(text, CheckedAnswer())
 
 
 def test_an_answer_full_of_citations_ends_at_the_limit() -> None:

@@ -12,7 +12,7 @@ import pytest
 from qmd import KnowledgeBase
 from qmd.errors import InputError, InvalidPathError, NotFoundError
 from qmd.files.days import DayNotes, day_notes, read_period
-from qmd.values.days import CHINESE, ENGLISH, ISO, formatted
+from qmd.values.days import CHINESE, ENGLISH, ISO, formatted_date
 
 FRIDAY = date(2026, 11, 20)
 PERIODIC = ".obsidian/plugins/periodic-notes/data.json"
@@ -49,8 +49,8 @@ def kb(tmp_path: Path) -> Iterator[KnowledgeBase]:
 )
 def test_dates_have_the_pattern_of_moment_js(pattern: str, english: str, chinese: str) -> None:
     time = datetime(2026, 11, 20, 18, 5, 9)
-    assert formatted(pattern, time, ENGLISH) == english
-    assert formatted(pattern, time, CHINESE) == chinese
+    assert formatted_date(pattern, time, ENGLISH) == english
+    assert formatted_date(pattern, time, CHINESE) == chinese
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_dates_have_the_pattern_of_moment_js(pattern: str, english: str, chinese
 )
 def test_weeks_are_counted_as_the_language_counts_them(day: str, english: str, iso: str) -> None:
     when = date.fromisoformat(day)
-    assert formatted("gggg-ww", when, ENGLISH) == english
-    assert formatted("gggg-ww", when, ISO) == formatted("GGGG-WW", when) == iso
+    assert formatted_date("gggg-ww", when, ENGLISH) == english
+    assert formatted_date("gggg-ww", when, ISO) == formatted_date("GGGG-WW", when) == iso
 
 
 @pytest.mark.parametrize(

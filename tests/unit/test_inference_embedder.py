@@ -15,7 +15,7 @@ import pytest
 from qmd.errors import ModelMissingError
 from qmd.inference.embedded import build
 from qmd.inference.fastembedder import FastEmbedder, _tokenizer, clean
-from qmd.inference.protocols import Embedder, TokenStates, token_embedder, without_whole
+from qmd.inference.protocols import Embedder, TokenStates, token_embedder
 from qmd.models.catalogue import DEFAULT_MODEL, is_available, is_ready, open_embedder, spec_of
 
 QUESTION_ZH = "服务器崩溃以后怎样恢复数据库？"
@@ -135,8 +135,7 @@ def test_token_states_are_of_the_text_alone(embedder: Embedder) -> None:
 
     vector, question = embedder.embed_query_with_tokens("restore: what?")
     assert np.array_equal(vector, embedder.embed_query("restore: what?"))
-    tokens, _whole = without_whole(question)
-    assert tokens_of(embedder, tokens) == {"▁resto", "re", ":", "▁what", "?"}
+    assert tokens_of(embedder, question) == {"▁resto", "re", ":", "▁what", "?"}
 
 
 def test_the_model_of_english_gives_the_vectors_of_its_file(embedder: Embedder) -> None:
@@ -161,17 +160,15 @@ def test_the_model_of_english_gives_the_vectors_of_its_file(embedder: Embedder) 
 def test_an_english_question_is_also_read_by_the_model_of_english(embedder: Embedder) -> None:
     assert isinstance(embedder, FastEmbedder) and embedder.english is not None
     _vector, states = embedder.embed_query_with_tokens("How do I bring back lost files?")
-    _tokens, whole = without_whole(states)
-    assert whole is not None
+    assert states.english is not None
     right, wrong = embedder.english.embed_passages(
         ["Restore your documents from a backup.", "The recipe needs two eggs and flour."]
     )
-    assert whole @ right > whole @ wrong + 0.2
+    assert states.english @ right > states.english @ wrong + 0.2
     for other in ("怎么恢复备份？", "12 + 30", ""):
-        states = embedder.embed_query_with_tokens(other)[1]
-        assert without_whole(states) == (states, None)
+        assert embedder.embed_query_with_tokens(other)[1].english is None
     _vectors, (states,) = embedder.embed_passages_with_tokens(["Bring back lost files."])
-    assert without_whole(states) == (states, None)
+    assert states.english is None
 
 
 @pytest.mark.unmeasured

@@ -24,7 +24,7 @@ from qmd.inference.token_codes import (
     TokenProjection,
     encode,
     english_vectors,
-    fit,
+    fit_projection,
     is_sound,
     pack,
     with_english,
@@ -48,7 +48,9 @@ EMBEDDER = HashTokenEmbedder()
 
 @functools.cache
 def projection() -> TokenProjection:
-    return fit([EMBEDDER.token_states(" ".join(WORDS[n:] + WORDS[:n])) for n in range(20)])
+    return fit_projection(
+        [EMBEDDER.token_states(" ".join(WORDS[n:] + WORDS[:n])) for n in range(20)]
+    )
 
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=6, unique=True))

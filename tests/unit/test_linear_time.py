@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from qmd.agent import parser as agent
-from qmd.agent.citations import CitedLines, check_answer, marked
+from qmd.agent.citations import CitedLines, check_answer, marked_answer
 from qmd.agent.executor import Reading
 from qmd.errors import QmdError
 from qmd.files.edits.diff import merge, short_diff
@@ -234,7 +234,7 @@ def cited_answer(text: str) -> None:
     reading = Reading({"a/b.md": [(1, 9)]})
     answer = f"{text} [a/b.md:1]。{text}[a/b.md:2-3; a/c.md:1]"
     checked = check_answer(answer, reading, lambda *place: source, lambda claim, lines: 0.5)
-    marked(answer, checked, strict=True)
+    marked_answer(answer, checked, strict=True)
 
 
 def page_text(text: str) -> None:

@@ -18,7 +18,7 @@ from qmd.inference import onnx_folder
 from qmd.inference.crossencoder import CrossEncoder, open_cross_encoder
 from qmd.inference.families import FAMILIES, family
 from qmd.inference.protocols import token_embedder
-from qmd.models.catalogue import is_available, is_loaded, normal, open_embedder, spec_of
+from qmd.models.catalogue import is_available, is_loaded, open_embedder, recorded_name, spec_of
 from qmd.settings import BackendSettings, Settings
 
 AMPLE_S = 60.0
@@ -187,9 +187,9 @@ def test_a_folder_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     for name in (str(folder), "~/mine", "./mine", "./x/../mine/"):
-        assert normal(name) == str(folder)
+        assert recorded_name(name) == str(folder)
         assert is_available(name, tmp_path / "cache")
-    assert normal("BAAI/bge-small-en-v1.5") == "BAAI/bge-small-en-v1.5"
+    assert recorded_name("BAAI/bge-small-en-v1.5") == "BAAI/bge-small-en-v1.5"
     embedder = open_embedder("./mine", cache_dir=tmp_path / "cache")
     assert not is_loaded("./mine", tmp_path / "cache")
     embedder.embed_query("red")

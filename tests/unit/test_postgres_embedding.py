@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.inference.token_codes import CODE_BYTES, MARK, fit, pack
+from qmd.inference.token_codes import CODE_BYTES, MARK, fit_projection, pack
 from qmd.ingest import embedding
 from qmd.ingest.embedding import BATCH, embed
 from qmd.store import Store, open_store
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from qmd.store.sql.models import StoredModel
 
 NOTES = 3 * BATCH
-PROJECTION = fit([HashTokenEmbedder().token_states(f"note {number} of it") for number in range(20)])
+PROJECTION = fit_projection(
+    [HashTokenEmbedder().token_states(f"note {number} of it") for number in range(20)]
+)
 #: The same text, title included, in so many further notes.
 COPIES = 5
 

@@ -105,11 +105,11 @@ def test_the_new_text_is_told_by_the_old_one_and_the_diff(before: str, after: st
 
 def numbered_lines(content: str) -> list[str]:
     """As they are shown; a backslash stands for the newline that the last one lacks."""
-    from qmd.values.text import exact
+    from qmd.values.text import visible
 
     lines = content.split("\n")
     last = lines.pop()
-    return [exact(each) for each in lines] + ([exact(last) + "\\"] if last else [])
+    return [visible(each) for each in lines] + ([visible(last) + "\\"] if last else [])
 
 
 def test_the_time_grows_with_the_size_and_no_faster() -> None:

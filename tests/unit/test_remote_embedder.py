@@ -6,6 +6,7 @@ import base64
 import os
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,11 @@ from qmd import KnowledgeBase
 from qmd.errors import TransientInferenceError
 from qmd.inference import remote
 from qmd.inference.protocols import Embedder
+from qmd.server.endpoints.embedding import packed
 from qmd.settings import BUDGET_S, Settings
 from qmd.system.running import RunningServer
 from qmd.values import ModelSpec
+from qmd.values.wire import to_wire
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +111,7 @@ def test_without_an_answer_the_token_states_are_made_here() -> None:
         [{"ids": [1], "states": base64.b64encode(bytes(2 * 3)).decode()}],  # another dimension
         [{"ids": [[1]], "states": base64.b64encode(bytes(2 * 384)).decode()}],
         [{"ids": [10**30], "states": base64.b64encode(bytes(2 * 384)).decode()}],
+        [{"ids": [], "states": "", "english": "AAAA"}],
     ],
 )
 def test_token_states_that_cannot_be_read_are_refused(tokens: object) -> None:
@@ -121,6 +125,23 @@ def test_token_states_that_cannot_be_read_are_refused(tokens: object) -> None:
         with pytest.raises(TransientInferenceError, match="No token states"):
             remote.ask(server, "a", HashEmbedder.spec, with_tokens=True)
     assert broken.requests[0].body["tokens"] is True
+
+
+@pytest.mark.parametrize("text", ["two words", ""])
+def test_the_vector_of_english_goes_beside_the_token_states(text: str) -> None:
+    model = HashTokenEmbedder()
+    vector = model.embed_query("what the model of English says").astype(np.float16)
+    sent = replace(model.token_states(text), english=vector.astype(np.float32))
+    reply = {
+        "embeddings": [model.embed_query(text).tolist()],
+        "fingerprint": HashEmbedder.spec.fingerprint,
+        "tokens": [to_wire(packed(sent))],
+    }
+    with ModelServer(lambda call: call.answer_json(reply)) as other:
+        server = RunningServer(other.url, os.getpid(), None, "1.0.0")
+        _vector, states = remote.ask(server, text, HashEmbedder.spec, with_tokens=True)
+    assert states.english is not None and np.array_equal(states.english, vector)
+    assert np.array_equal(states.ids, sent.ids)
 
 
 def test_a_loaded_model_is_used_and_nobody_asked(served: tuple[HashEmbedder, LiveApp]) -> None:

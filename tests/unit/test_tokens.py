@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.errors import InputError
-from qmd.values.text import MIN_TOKENS, check_max_tokens, estimate_tokens, fit
+from qmd.values.text import MIN_TOKENS, check_max_tokens, estimate_tokens, fitting_items
 
 ENGLISH = (
     "When you connect to a database with the connection pool, each client waits until a "
@@ -52,9 +52,9 @@ def test_a_longer_text_has_no_fewer_tokens(one: str, other: str) -> None:
 
 
 def test_as_many_items_fit_as_their_sum_allows() -> None:
-    assert fit(["a", "bb", "ccc"], len, 0) == ([], 0)
-    assert fit(["a", "bb", "ccc"], len, 4) == (["a", "bb"], 1)
-    assert fit(["a", "bb", "ccc"], len, 100) == (["a", "bb", "ccc"], 94)
+    assert fitting_items(["a", "bb", "ccc"], len, 0) == ([], 0)
+    assert fitting_items(["a", "bb", "ccc"], len, 4) == (["a", "bb"], 1)
+    assert fitting_items(["a", "bb", "ccc"], len, 100) == (["a", "bb", "ccc"], 94)
 
 
 def test_no_item_is_read_behind_the_budget() -> None:
@@ -63,7 +63,7 @@ def test_no_item_is_read_behind_the_budget() -> None:
         yield "bbbbb"
         raise AssertionError("the budget was used up")
 
-    assert fit(items(), len, 2) == (["a"], 1)
+    assert fitting_items(items(), len, 2) == (["a"], 1)
 
 
 def test_a_budget_too_small_for_an_answer_is_refused() -> None:

@@ -1,11 +1,4 @@
-"""
-The difference of two texts, and the merge of two edits of one text.
-
-Merges two edits of one text, line by line, where they do not touch each other. The algorithm is
-diff3 (Khanna, Kunal and Pierce, "A Formal Investigation of Diff3", 2007): lines that both edits
-kept divide the texts; between two of them, a part that only one edit has changed is taken from that
-edit. Lines that both changed are a conflict, which a person decides.
-"""
+"""Compares two texts line by line, and merges two edits of one text."""
 
 from __future__ import annotations
 
@@ -98,6 +91,11 @@ def _shifted_hunk(line: str, offset: int) -> str:
     old_start, new_start = int(hunk[1]) + offset, int(hunk[3]) + offset
     return f"@@ -{old_start}{hunk[2] or ''} +{new_start}{hunk[4] or ''} @@"
 
+
+# --- the merge of two edits -------------------------------------------------------------
+# The algorithm is diff3 (Khanna, Kunal and Pierce, "A Formal Investigation of Diff3", 2007): lines
+# that both edits kept divide the texts; between two of them, a part that only one edit has changed
+# is taken from that edit. Lines that both changed are a conflict, which a person decides.
 
 PartKind = Literal["same", "mine", "theirs", "both", "conflict"]
 Choice = Literal["mine", "theirs", "both"]

@@ -1,9 +1,8 @@
 """
-Edits of a note's text: passages and sections, tasks, and facts.
+Edits the text of a note: its passages and sections, its tasks, its facts.
 
-Edits of a note's text: replace a passage or a section, insert, append, prepend. All functions are
-pure, keep every character outside of what they change, and give the new text the line ends of the
-note. They raise `EditError` if the note has no such place, or more than one.
+All functions are pure, keep every character outside of what they change, and give the new text the
+line ends of the note. They raise `EditError` if the note has no such place, or more than one.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ def insert_before(text: str, heading: str, content: str) -> str:
 
 
 def insert_after(text: str, heading: str, content: str) -> str:
-    """Insert lines directly below a heading, behind the blank lines that follow it."""
+    """Insert lines directly below a heading, after the blank lines that follow it."""
     place = find_section(text, heading)
     at, _ = _trimmed(text, place.body_char, place.end_char)
     return _inserted(text, at, content)
@@ -209,16 +208,16 @@ def _inserted(text: str, at: int, content: str) -> str:
     """
     end = line_end(text)
     content = with_line_ends(content, end)
-    before, behind = text[:at], text[at:]
+    before, after = text[:at], text[at:]
     if before and not before.endswith(("\n", "\r")):
         before += end
-    if behind and not content.endswith(("\n", "\r")):
+    if after and not content.endswith(("\n", "\r")):
         content += end
-    if not behind and text.endswith(("\n", "\r")) and not content.endswith(("\n", "\r")):
+    if not after and text.endswith(("\n", "\r")) and not content.endswith(("\n", "\r")):
         content += end
     above = "" if _runs_apart(_last_line(before), _first_line(content)) else end
-    below = "" if _runs_apart(_last_line(content), _first_line(behind)) else end
-    return before + above + content + below + behind
+    below = "" if _runs_apart(_last_line(content), _first_line(after)) else end
+    return before + above + content + below + after
 
 
 def _runs_apart(upper: str, lower: str) -> bool:
@@ -277,6 +276,8 @@ def _line_end_before(rest: str, content: str, end: str) -> str:
     return end
 
 
+# --- tasks ------------------------------------------------------------------------------
+
 _MAX_SHOWN = 5
 
 
@@ -286,7 +287,7 @@ def set_task(text: str, task: str | None, line: int | None, *, done: bool) -> st
 
     Args:
         done: Whether the task gets ``[x]`` or ``[ ]``; where it begins with a word, DONE or TODO.
-        task: The text behind the box, or a part of it that only one task has; ``line`` comes first.
+        task: The text after the box, or a part of it that only one task has; ``line`` comes first.
         line: The line of the task, counted from 1.
 
     Raises:
@@ -309,7 +310,7 @@ def set_task(text: str, task: str | None, line: int | None, *, done: bool) -> st
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """A line that is a task: its number, from 1, the text behind its box, whether it is ticked."""
+    """A line that is a task: its number, from 1, the text after its box, whether it is ticked."""
 
     line: int
     text: str
@@ -329,7 +330,7 @@ def set_seen_task(text: str, *, done: bool, task: str, line: int) -> str:
     Tick or untick a task that a person sees, though the note may have changed since.
 
     Args:
-        task: The text behind the box, as the person sees it.
+        task: The text after the box, as the person sees it.
         line: Where it stood, counted from 1. If another line is there now, the only task with
             this text is meant.
 
@@ -380,6 +381,8 @@ def _listed(tasks: dict[int, re.Match[str]], numbers: list[int]) -> str:
     texts = ((number + 1, (tasks[number]["text"] or "")[:80]) for number in numbers)
     return "; ".join(f"line {line}: {text}" for line, text in texts)
 
+
+# --- facts ------------------------------------------------------------------------------
 
 HEADING = "Observations"
 _SPACES = re.compile(r"\s+")

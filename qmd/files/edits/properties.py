@@ -53,7 +53,7 @@ class _Block(NamedTuple):
     The frontmatter of a text.
 
     Attributes:
-        start: Where its lines begin, behind the opening line.
+        start: Where its lines begin, after the opening line.
         lines: With their ends, without the closing line.
         stop: Where the closing line begins; 0 if there is no frontmatter.
         body_start: Where the body begins.
@@ -85,7 +85,7 @@ def set_property(text: str, key: str, value: PropertyValue) -> str:
     """
     Set a property of the frontmatter, which is created if there is none.
 
-    An existing list keeps its style, an existing text its quotes, and a comment behind a value on
+    An existing list keeps its style, an existing text its quotes, and a comment after a value on
     one line stays. The name of an existing property is found in any letter case.
 
     Raises:
@@ -232,7 +232,7 @@ def _entries(block: _Block) -> list[_Entry]:
 
 def _end_of_value(block: _Block, first: int, stop: int) -> tuple[int, bool]:
     """
-    The line behind a property's last one, and whether it is clear that the value ends there.
+    The line after a property's last one, and whether it is clear that the value ends there.
 
     YAML that is not valid is often prose: the line that should close the frontmatter is missing.
     Only what no prose looks like belongs to a property there.
@@ -262,7 +262,7 @@ def _is_part_of_value(line: str, value: str, block: _Block, *, is_apart: bool) -
     Whether a line is a part of the value that begins above it; None if it may be.
 
     Args:
-        value: What stands of it behind its key.
+        value: What stands of it after its key.
         is_apart: Blank lines or comments stand between.
     """
     closing = _CLOSING.get(value[:1])
@@ -280,7 +280,7 @@ def _is_part_of_value(line: str, value: str, block: _Block, *, is_apart: bool) -
 
 
 def _value_in_line(line: str) -> str:
-    """What stands behind the key in its own line, without marks and comment."""
+    """What stands after the key in its own line, without marks and comment."""
     match = _KEY.match(line)
     assert match is not None  # it is the line of a property
     return _MARKS.sub("", _parted(line[match.end() :].strip())[0], count=1)
@@ -366,7 +366,7 @@ def _list_lines(
 
 
 def _parted(written: str) -> tuple[str, str]:
-    """A value on one line, and the comment behind it with the blanks before it; or ""."""
+    """A value on one line, and the comment after it with the blanks before it; or ""."""
     if written.startswith("#"):
         return "", f" {written}"
     quoted = _QUOTED.match(written)

@@ -134,7 +134,7 @@ class UniformText:
 
     def __init__(self, original: str) -> None:
         self.text = original
-        self._removed: list[int] = []  # positions in `text` behind which a CR was left out
+        self._removed: list[int] = []  # positions in `text` after which a CR was left out
         if "\r" in original:
             parts: list[str] = []
             start = length = 0

@@ -173,7 +173,7 @@ class Turn:
         Write a changed copy of a photo.
 
         Args:
-            arguments: Assignments like ``-XMP-dc:Title=`` with an `escape`-d value behind.
+            arguments: Assignments like ``-XMP-dc:Title=`` with an `escape`-d value after.
             new: The name of the copy, which does not exist yet.
 
         Raises:

@@ -1,12 +1,9 @@
 """
-Photos on the disk: what their metadata say, and writing it without touching anything else.
+Reads what the metadata of a photo say, and writes it without touching anything else.
 
 Nothing is written into the photo itself. exiftool gets a copy in a private directory and makes a
 changed one there, which must hold the new metadata, the same image data and be read again, before
 it takes the photo's place.
-
-A photo on the disk: whether it may be written, its bytes, its image data. Each error is a
-`PhotoError` that names the path as the caller wrote it, ``named_path``.
 """
 
 from __future__ import annotations
@@ -238,6 +235,10 @@ def _kept(present: FieldValues, kind: source.PhotoKind) -> bytes:
 
 # ruff: noqa: PTH116
 
+
+# --- a photo on the disk ----------------------------------------------------------------
+# Whether it may be written, its bytes, its image data. Each error is a `PhotoError` that names the
+# path as the caller wrote it, ``named_path``.
 
 #: A larger photo is not written: its bytes and those of the new one are held in memory.
 MAX_BYTES = 256 << 20

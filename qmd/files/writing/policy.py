@@ -26,7 +26,7 @@ from pathlib import Path, PureWindowsPath
 from qmd.engine_text import engine_text
 from qmd.errors import OutsideRootsError, SteeringFileError
 from qmd.system.beneath import READ, open_beneath, scandir_beneath, stat_beneath
-from qmd.values.text import shown
+from qmd.values.text import as_utf8
 
 # Directories of the system, not of a person. Home and temporary directories inside them
 # (/private/var/folders on macOS, /var/home) are roots, and roots come first.
@@ -240,7 +240,7 @@ class WritePolicy:
         Check the names in a path whose links the tool follows itself. Raises SteeringFileError.
         """
         if self.agent and (reason := steering_reason(_names(path))):
-            raise SteeringFileError(shown(path), reason)
+            raise SteeringFileError(as_utf8(path), reason)
 
     def _require_steers_nothing(self, path: Path) -> None:
         """Raises SteeringFileError. A path in several nested roots need be open in one only."""
@@ -343,7 +343,7 @@ def resolved(path: str | Path) -> Path:
 
 def _unusable(path: str | Path) -> OutsideRootsError:
     return OutsideRootsError(
-        engine_text("Not a usable path: {path}", path=shown(str(path))), hint="Check the name."
+        engine_text("Not a usable path: {path}", path=as_utf8(str(path))), hint="Check the name."
     )
 
 

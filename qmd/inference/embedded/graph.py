@@ -1,15 +1,9 @@
 """
-The encoder as an ONNX graph for onnxruntime, written as bytes.
+Writes the encoder as an ONNX graph for onnxruntime, byte by byte.
 
-Writes the parts of an ONNX model as bytes: nodes, tensors, the model. These are messages of
-Protocol Buffers, of which a graph needs few fields. The package onnx writes the same bytes (a test
-compares them) and takes 31 MB.
-
-Source: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
-
-Token embeddings stay in 4 bits (two thirds of the file; one row is read per token). The
-matrices become int8 with one scale per output: onnxruntime's dynamic int8 product is about
-twice as fast as the 4-bit one. The file takes 84 MB; with int8 throughout it would take 118 MB.
+Token embeddings stay in 4 bits (two thirds of the file; one row is read per token). The matrices
+become int8 with one scale per output: onnxruntime's dynamic int8 product is about twice as fast as
+the 4-bit one. The file takes 84 MB; with int8 throughout it would take 118 MB.
 """
 
 from __future__ import annotations
@@ -23,6 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qmd.inference.embedded.weights import BLOCK, EncoderWeights, EnglishWeights
+
+# --- the parts of a model as bytes ------------------------------------------------------
+# Nodes, tensors and the model are messages of Protocol Buffers, of which a graph needs few fields.
+# The package onnx writes the same bytes (a test compares them) and takes 31 MB.
+#
+# Source: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
 
 #: Of `onnx_tensor`: the types of elements.
 FLOAT, INT8, INT64, UINT4 = 1, 3, 7, 21
@@ -145,6 +145,8 @@ def _varint(number: int) -> bytes:
     encoded.append(number)
     return bytes(encoded)
 
+
+# --- the graph of an encoder ------------------------------------------------------------
 
 OUTPUT = "last_hidden_state"
 # What the graph needs, so that an older onnxruntime can still load it.

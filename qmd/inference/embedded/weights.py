@@ -253,7 +253,7 @@ def _read_directory(reader: _ByteCursor) -> dict[str, tuple[int, int]]:
 MAX_TOKENS = 512
 METASPACE = "\u2581"
 
-# The model was trained behind SentencePiece's nmt_nfkc rules: NFKC, but these are dropped,
+# The model was trained on texts after SentencePiece's nmt_nfkc rules: NFKC, but these are dropped,
 _DROPPED = r"[\x{1}-\x{8}\x{b}\x{e}-\x{1f}\x{7f}\x{8f}\x{9f}]"
 # these become a space,
 _BLANKS = r"[\s\x{0}\x{200b}-\x{200f}\x{feff}\x{fffd}\x{2581}]+"

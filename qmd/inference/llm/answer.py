@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from qmd.errors import InferenceError, TransientInferenceError
-from qmd.values.text import whole
+from qmd.values.text import replace_halves
 
 #: The longest answer. No model writes that much; a broken server may.
 MAX_CHARS = 1_000_000
@@ -304,11 +304,11 @@ class _Cleaner:
                 (n for n in range(longest, keep, -1) if self._key.startswith(text[-n:])), keep
             )
         self._held = text[len(text) - keep :]
-        return whole(text[: len(text) - keep])
+        return replace_halves(text[: len(text) - keep])
 
     def end(self) -> str:
         held, self._held = self._held, ""
-        return whole(held)
+        return replace_halves(held)
 
 
 class _ThoughtSplitter:

@@ -212,13 +212,13 @@ def _first_choice(completion: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _sendable(message: Message) -> dict[str, Any]:
     """A message as the API of chat completions takes it."""
-    sent: dict[str, Any] = {"role": message.role, "content": _whole(message.content)}
+    sent: dict[str, Any] = {"role": message.role, "content": _without_halves(message.content)}
     if message.calls:
         sent["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": _whole(call.arguments)},
+                "function": {"name": call.name, "arguments": _without_halves(call.arguments)},
             }
             for call in message.calls
         ]
@@ -227,7 +227,7 @@ def _sendable(message: Message) -> dict[str, Any]:
     return sent
 
 
-def _whole(text: str) -> str:
+def _without_halves(text: str) -> str:
     """Half a surrogate pair cannot be sent."""
     return text.encode("utf-8", "replace").decode()
 

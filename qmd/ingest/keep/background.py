@@ -20,7 +20,7 @@ from qmd.errors import QmdError
 from qmd.inference.embedded import build
 from qmd.inference.protocols import EmbeddedTexts, Embedder, EmbedderWrapper, Role, TokenStates
 from qmd.ingest import ocr
-from qmd.ingest.embedding import are_expected, count_lacking_english, embed
+from qmd.ingest.embedding import count_lacking_english, embed, should_have_states
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.loop import Loop, LoopStopped
@@ -85,8 +85,8 @@ class BackgroundEmbedder(Loop):
         self._state = state
         self._models = models
         self._next_tick = 0.0
-        #: The model and the version of the vectors when no token states were missing, or none of
-        #: those could be made.
+        #: The model and the version of the vectors when no token states and no vectors of English
+        #: were missing, or none of those could be made.
         self._complete: tuple[StoredModel, tuple[int, int]] | None = None
         self._problem: str | None = None
         super().__init__(
@@ -117,7 +117,7 @@ class BackgroundEmbedder(Loop):
             coming = reader.models.coming()
             chosen = reader.models.chosen_name()
             target = self._models.target_name(reader)
-            only_states = not waiting and self._lacks_token_states(reader, active)
+            only_states = not waiting and self._lacks_states_or_english(reader, active)
         problem = None
         if waiting:
             problem = self._embed_for(active, active.name if active else target)
@@ -135,9 +135,9 @@ class BackgroundEmbedder(Loop):
             )
         return self._embed_for(None, target)
 
-    def _lacks_token_states(self, reader: Reader, active: StoredModel | None) -> bool:
+    def _lacks_states_or_english(self, reader: Reader, active: StoredModel | None) -> bool:
         """Whether texts with vectors lack token states or one of English, and could have them."""
-        if active is None or not are_expected(reader, active):
+        if active is None or not should_have_states(reader, active):
             return False
         state = (active, reader.vectors.version())
         if state == self._complete:  # counting 100,000 chunks takes a tenth of a second

@@ -1,13 +1,9 @@
 """
-Which process keeps the index of a database, and how far the index is behind the disk.
+Knows which process keeps the index of a database, and how much older the index is than the disk.
 
 A keeper has its state in memory, and writes it into the database as a record that other processes
 read. With a database on a server it does so now and then even if nothing has changed, because a
 process that hangs keeps its lock, and on another machine nobody sees that it hangs.
-
-The lock that only one of all processes with a database holds: the one that indexes. The operating
-system releases it when that process ends, even if it is killed. So does the server of a database,
-whose processes may be on several machines.
 """
 
 from __future__ import annotations
@@ -25,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from filelock import FileLock, Timeout
 
+from qmd import __version__
 from qmd.errors import DatabaseReplacedError, QmdError
 from qmd.ingest.events import Event, EventBus
 from qmd.store.sql.shared import KEEPER
@@ -111,6 +108,7 @@ class KeeperState:
         return {
             "pid": os.getpid(),
             "machine": socket.gethostname(),
+            "version": __version__,
             "last_sync": self.last_sync,
             "files_pending": self.files_pending + waiting,
             "indexing": self.indexing,
@@ -273,6 +271,7 @@ def read_freshness(
         notices=(
             *_problems_of_servers(replica),
             *_silence(keeper, heard_of),
+            *_first_versions(kept),
             *kept.get("notices", ()),
         ),
         embedding=kept.get("embeds", False),
@@ -312,6 +311,16 @@ def _silence(keeper: str | None, heard_of: str | None) -> list[str]:
     return [
         f"The index is kept by {keeper}, which has not been heard of for {round(seconds)} s. If it"
         " hangs, end it there: another process takes over."
+    ]
+
+
+def _first_versions(record: dict[str, Any]) -> list[str]:
+    """A sentence if the keeper is older than 2.0: it keeps its lock beside a migrated database."""
+    if not record or "version" in record:
+        return []
+    return [
+        f"The index is kept by an older qmd, process {record.get('pid')}, which cannot read this"
+        " database any more. End it: another process takes over."
     ]
 
 
@@ -358,6 +367,12 @@ def keeper_pid(store: Store) -> int | None:
 def _later(*times: str | None) -> str | None:
     """The latest of these times (ISO 8601 UTC); None if all are None."""
     return max(filter(None, times), default=None)
+
+
+# --- the lock of the process that indexes -----------------------------------------------
+# Of all processes with a database only one holds it. The operating system releases it when that
+# process ends, even if it is killed. So does the server of a database, whose processes may be on
+# several machines.
 
 
 def lock_of(store: Store) -> IndexLock | SharedLock:

@@ -20,7 +20,7 @@ from qmd.ingest.keep.maintain import KeeperOptions, Maintenance
 from qmd.ingest.keep.watch import ChangedPaths
 
 if TYPE_CHECKING:
-    from qmd.store import SharedLock, Store
+    from qmd.store import Reader, SharedLock, Store
 
 _log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class Keeper:
         if loop is None:
             raise LoopStopped
         store = self._store()
-        store.require_current()
+        store.read(_nothing)
         if store is not self._kept:  # the state of another database file does not apply
             self._kept = store
             self.state = KeeperState(self._events)
@@ -157,7 +157,7 @@ class Keeper:
         lock, self._lock_to_take_over = self._lock_to_take_over or lock_of(store), None
 
         def turn() -> None:
-            store.require_current()
+            store.read(_nothing)
             try:
                 is_leader = lock.take()
             except OSError as error:
@@ -244,6 +244,10 @@ class Keeper:
         finally:
             gathering.stop()
             state.record_end(store)
+
+
+def _nothing(_: Reader) -> None:
+    """What a store is read for to see that the database is there, and can be read."""
 
 
 def _problem_of_lock(lock: IndexLock | SharedLock, error: OSError) -> str:

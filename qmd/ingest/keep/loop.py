@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.errors import DatabaseReplacedError, QmdError
+from qmd.errors import DatabaseReplacedError, QmdError, SchemaTooNewError
 from qmd.ingest.events import Event, EventBus, EventKind
 from qmd.system import clock
 
@@ -41,8 +41,9 @@ class Loop:
         stopping: What ends the loop; `stop` sets it.
         interrupt: Called by `stop`, so that a turn that waits for something ends.
         patience_s: Seconds that `stop` waits for the present turn; None for all that it takes.
-        ends_with: The error of a turn that ends the loop. (Whoever has started it notices too
-            that another file is at the path of the database, and begins anew with that file.)
+        ends_with: The errors of a turn that end the loop. (Whoever has started it notices too
+            that another file is at the path of the database, or that a newer program has migrated
+            it, and begins anew.)
 
     Attributes:
         was_woken: Whether the present turn was asked for, by `wake` or because one has failed.
@@ -60,7 +61,7 @@ class Loop:
         stopping: threading.Event | None = None,
         interrupt: Callable[[], object] = lambda: None,
         patience_s: float | None = None,
-        ends_with: type[QmdError] | tuple[()] = DatabaseReplacedError,
+        ends_with: tuple[type[QmdError], ...] = (DatabaseReplacedError, SchemaTooNewError),
     ) -> None:
         self.stopping = stopping or threading.Event()
         self.was_woken = False

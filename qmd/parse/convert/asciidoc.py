@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from qmd.errors import DamagedFileError
-from qmd.parse.convert.blocks import LightMarkup, code_span, inert, link, piped, rewritten
+from qmd.parse.convert.blocks import LightMarkup, code_span, inert, link, piped, rewrite_matches
 from qmd.parse.converted import Converted
 from qmd.parse.dates import read_date
 
@@ -244,7 +244,7 @@ class _AsciiDoc(LightMarkup):
 
 
 def _inline(text: str) -> str:
-    return rewritten(text, _INLINE, _written)
+    return rewrite_matches(text, _INLINE, _written)
 
 
 def _written(match: re.Match[str]) -> str:

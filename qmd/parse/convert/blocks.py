@@ -1,17 +1,10 @@
 """
-Writes Markdown of what other formats say: blocks, tables, lines of light markup.
+Writes what other formats say as Markdown that means nothing more than they say.
 
-Keeps text of other formats from looking like the blocks and links of Markdown. Tags, wikilinks and
-fields are text in such files (`qmd.parse.document.parse_literal`), and so stay as they are. Only
-what would be taken for a heading, a link or HTML gets a backslash before it, because each backslash
-stands between the signs that a search for exactly these signs looks for; emphasis stays for the
-same reason.
-
-What becomes a note needs more than that: see `qmd.parse.convert.in_note`.
-
-Rewrites light markup as Markdown, line by line, so that lines keep their numbers. Headings, items,
-code and text are written in the place of the line that they come from; what is not to be read
-becomes a blank line.
+Converters call it for blocks (`Blocks`), tables (`write_rows`) and lines of light markup
+(`LightMarkup`). Tags, wikilinks and fields are text in such files
+(`qmd.parse.document.parse_literal`), and so stay as they are. What becomes a note needs more than
+that: see `qmd.parse.convert.in_note`.
 """
 
 from __future__ import annotations
@@ -32,7 +25,7 @@ from qmd.parse.markdown import outline
 if TYPE_CHECKING:
     from lxml import etree
 
-#: Characters of the Markdown of one file; what is behind them is left out.
+#: Characters of the Markdown of one file; what is after them is left out.
 MAX_CHARACTERS = 20_000_000
 #: Lists and quotes inside each other; what lies deeper is written at this depth.
 MAX_DEPTH = 12
@@ -136,7 +129,7 @@ class Blocks:
         self._pieces.append(written)
 
     def _in_containers(self, lines: list[str]) -> str:
-        """The lines with the signs of the open items and quotes, behind what separates them."""
+        """The lines with the signs of the open items and quotes, after what separates them."""
         containers = self._containers
         first = "".join(each.rest if each.is_begun else each.first for each in containers)
         rest = "".join(each.rest for each in containers)
@@ -190,6 +183,11 @@ def heading_line(level: int, text: str) -> str:
         written = _FORMATTED.sub(r"\\\g<0>", line)
     return f"{'#' * max(1, min(6, level))} {written}"
 
+
+# --- text that means nothing as Markdown ------------------------------------------------
+# Only what would be taken for a heading, a link or HTML gets a backslash before it, because each
+# backslash stands between the signs that a search for exactly these signs looks for; emphasis stays
+# for the same reason.
 
 _ADDRESS = r"https?://|[A-Za-z0-9][^\s<>@]{0,63}@[^\s<>]{1,255}>"
 #: Links, HTML, entities, comments and fences. An escape is taken whole, so that no second backslash
@@ -289,6 +287,8 @@ def _bracket(match: re.Match[str]) -> str:
     return sign if len(sign) == 2 else f"\\{sign}"
 
 
+# --- cells and lines of tables ----------------------------------------------------------
+
 #: Columns that are read; a row's further cells are left out.
 MAX_COLUMNS = 200
 TOO_MANY_COLUMNS = f"The table has over {MAX_COLUMNS} columns; the others were left out."
@@ -323,6 +323,8 @@ def table_lines(head: Row, rows: Iterable[Row], width: int = 0) -> list[str]:
     lines += (_line(row, width) for row in rows)
     return lines
 
+
+# --- formulas ---------------------------------------------------------------------------
 
 #: How parts of a formula are written on one line, by the names of MathML and of Office.
 _FORMULAS = {
@@ -400,6 +402,9 @@ def _is_look(element: etree._Element) -> bool:
 def _grouped(text: str, *, is_base: bool = False) -> str:
     simple = _SIMPLE_BASE if is_base else _SIMPLE
     return text if not text or simple.fullmatch(text) else f"({text})"
+
+
+# --- whole tables -----------------------------------------------------------------------
 
 
 class SpannedTable:
@@ -554,8 +559,10 @@ def _cost(text: str) -> int:
     return 2 * len(text) if text.isascii() else 3 * len(text.encode()) - len(text)
 
 
-#: Lists inside each other; what lies deeper is written at this depth.
-_MAX_DEPTH = 12
+# --- light markup -----------------------------------------------------------------------
+# Light markup becomes Markdown line by line, so that lines keep their numbers. Headings, items,
+# code and text are written in the place of the line that they come from; what is not to be read
+# becomes a blank line.
 
 
 class _Item(NamedTuple):
@@ -603,7 +610,7 @@ class MarkupLines:
         self._leave(indent)
         column = self._column()
         self._lines.append(f"{' ' * column}{mark} {markdown}")
-        if len(self._items) < _MAX_DEPTH:
+        if len(self._items) < MAX_DEPTH:
             self._items.append(_Item(indent, column + len(mark) + 1))
 
     def heading(self, level: int, text: str) -> None:
@@ -671,7 +678,7 @@ class LightMarkup(ABC):
 
     @abstractmethod
     def read_line(self) -> None:
-        """Write the line ``at``, perhaps with some behind it, and go on to the next."""
+        """Write the line ``at``, perhaps with some after it, and go on to the next."""
 
     def converted(self) -> Converted:
         """The whole file."""
@@ -696,7 +703,9 @@ def main_heading(markdown: str) -> str | None:
     return next((each.text for each in headings if each.level == 1 and each.text), None)
 
 
-def rewritten(text: str, pattern: re.Pattern[str], rewrite: Callable[[re.Match[str]], str]) -> str:
+def rewrite_matches(
+    text: str, pattern: re.Pattern[str], rewrite: Callable[[re.Match[str]], str]
+) -> str:
     """Text in which the matches become Markdown, and the rest means nothing."""
     pieces: list[str] = []
     at = 0

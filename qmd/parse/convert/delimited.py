@@ -12,7 +12,7 @@ from qmd.parse.lines import split_lines
 
 #: Characters of a cell. A longer one is what follows a quotation mark that nothing closes.
 MAX_FIELD = 1_000_000
-_MAX_ERRORS = 20  # behind so many unclosed quotation marks they mean nothing
+_MAX_ERRORS = 20  # after so many unclosed quotation marks they mean nothing
 _SAMPLE = 50  # lines that decide which sign separates the cells
 _SEPARATORS = "\t,;|"
 

@@ -2,11 +2,6 @@
 Turns a saved page into Markdown: its article, title and date.
 
 MHTML holds the page beside its images; only the page is read.
-
-Finds the article of a page: what is left without navigation, adverts, heads and feet. A page that
-says what its article is (``<main>``, ``<article>``, the names that generators use) is believed if
-that holds most of the text that is no link. Otherwise the whole page counts. Either way blocks that
-are mostly links, or say that they are navigation, are left out.
 """
 
 from __future__ import annotations
@@ -334,6 +329,8 @@ def _page_of_mhtml(data: bytes) -> tuple[bytes, str, str]:
     )
 
 
+# --- the tree of a page -----------------------------------------------------------------
+
 _BOMS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CHARSET = re.compile(
     rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w:.-]{2,40})|<\?xml[^>]{0,100}encoding=[\"']([\w:.-]{2,40})",
@@ -388,7 +385,7 @@ def _complete_body(root: html_blocks.Element) -> None:
     """
     Put into ``<body>`` what begins it.
 
-    The parser knows no element of HTML 5, and takes one behind the head for a part of it.
+    The parser knows no element of HTML 5, and takes one after the head for a part of it.
     """
     head, body = root.find("head"), root.find("body")
     if head is None:
@@ -416,6 +413,12 @@ def _decoded(data: bytes, charset: str) -> str | None:
         return None
     return None if "\0" in text else text
 
+
+# --- the article of a page --------------------------------------------------------------
+# It is what is left without navigation, adverts, heads and feet. A page that says what its article
+# is (``<main>``, ``<article>``, the names that generators use) is believed if that holds most of
+# the text that is no link. Otherwise the whole page counts. Either way blocks that are mostly
+# links, or say that they are navigation, are left out.
 
 _ARTICLE_NAMES = re.compile(
     r"(?:^|\s)(?:main-?content|article-?(?:body|content)|post-?(?:body|content)|entry-?content|"

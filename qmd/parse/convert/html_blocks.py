@@ -187,7 +187,8 @@ class ElementWriter:
         pictures: dict[str, str] | None = None,
         has_formulas: bool = False,
     ) -> None:
-        self._pictures = pictures
+        self._is_note = pictures is not None
+        self._pictures = {} if pictures is None else pictures
         self._has_formulas = has_formulas
         self._blocks = blocks
         self._base = base
@@ -302,14 +303,14 @@ class ElementWriter:
         parts, self._parts = self._parts, []
         if self._heading:
             line = heading_line(self._heading, _plain(parts))
-            self._blocks.markdown(line if self._pictures is None else _without_tags(line))
+            self._blocks.markdown(_heading_in_note(line) if self._is_note else line)
         else:
             self._blocks.markdown(self._paragraph(parts))
 
     def _paragraph(self, parts: list[_Inline]) -> str:
-        if self._pictures is None:
-            return _paragraph(parts, inert)
-        text = _paragraph(parts, inert_in_note)
+        if not self._is_note:
+            return _markdown_of(parts, inert)
+        text = _markdown_of(parts, inert_in_note)
         # A list item that begins so would be a fact, which clients recall as the person's own.
         return f"\\{text}" if _FACT.match(text) else inert_item(text)
 
@@ -317,12 +318,12 @@ class ElementWriter:
         if self._code is not None:
             text = _SPACES.sub(" ", "".join(self._code))
             self._code = None
-            self._mark(code_span(text) if self._pictures is None else code_in_note(text))
+            self._mark(code_in_note(text) if self._is_note else code_span(text))
 
     def _formula(self, source: str, sign: str = "$") -> None:
         source = _SPACES.sub(" ", source).strip()
         if source:
-            self._mark(inert_formula(source, sign, is_in_note=self._pictures is not None))
+            self._mark(inert_formula(source, sign, is_in_note=self._is_note))
 
     # What begins.
 
@@ -360,7 +361,7 @@ class ElementWriter:
         return True
 
     def _enter_emphasis(self, element: Element, name: str) -> bool:
-        if self._pictures is not None:
+        if self._is_note:
             self._emphasis[_EMPHASIS[name]] += 1
         return True
 
@@ -374,8 +375,8 @@ class ElementWriter:
         return False
 
     def _enter_image(self, element: Element, name: str) -> bool:
-        if self._pictures is not None and not self._heading:
-            return self._enter_kept_image(element, self._pictures)
+        if self._is_note and not self._heading:
+            return self._enter_kept_image(element)
         label = " ".join((element.get("alt") or "").split())
         source = element.get("src") or ""
         target = "" if source.startswith("data:") else self._target(source)
@@ -387,11 +388,11 @@ class ElementWriter:
             self._mark(f"!{written}" if written.endswith(")") else written)
         return False
 
-    def _enter_kept_image(self, element: Element, pictures: dict[str, str]) -> bool:
+    def _enter_kept_image(self, element: Element) -> bool:
         source = image_source(element)
         target = source if source.startswith(("data:", "cid:")) else self._target(source)
         if target and not (source.startswith("data:") and len(source) > MAX_INLINE):
-            written = pictures.setdefault(source, target)
+            written = self._pictures.setdefault(source, target)
             label = " ".join((element.get("alt") or "").split())
             image = link(inert_in_note(label) or "image", written)
             if image.endswith(")"):
@@ -491,7 +492,7 @@ class ElementWriter:
         if self._pre is not None:
             text, self._pre = "".join(self._pre), None
             language = self._pre_language
-            if self._pictures is not None:
+            if self._is_note:
                 language = language_in_note(language)
             self._blocks.code(text.replace("\r\n", "\n"), language)
 
@@ -515,7 +516,7 @@ class ElementWriter:
         self._mark(link(label, opened.target))
 
     def _leave_emphasis(self, element: Element, name: str) -> None:
-        if self._pictures is not None:
+        if self._is_note:
             self._emphasis[_EMPHASIS[name]] -= 1
 
     def _leave_heading(self, element: Element, name: str) -> None:
@@ -666,21 +667,21 @@ def _largest(sources: str | None) -> str:
     return max(sized, key=lambda each: each[0])[1].rstrip(",") if sized else ""
 
 
-def _paragraph(parts: list[_Inline], inert: Callable[[str], str] = inert) -> str:
+def _markdown_of(parts: list[_Inline], escape: Callable[[str], str]) -> str:
     """The parts of a paragraph as Markdown, on one line but for breaks."""
     written: list[str] = []
     for signs, run in groupby(_emphasized(parts), key=lambda part: part.emphasis):
-        text = "".join(_written(part, inert, signs) for part in _joined(run))
+        text = "".join(_written(part, escape, signs) for part in _joined(run))
         written.append(f"{signs}{text}{signs}")
     lines = "".join(written).split("\n")
     text = "\n".join(_SPACES.sub(" ", line).strip() for line in lines).strip("\n")
     return _line_beginnings(re.sub("\n{2,}", "\n", text))
 
 
-def _written(part: _Inline, inert: Callable[[str], str], signs: str) -> str:
+def _written(part: _Inline, escape: Callable[[str], str], signs: str) -> str:
     if not part.is_text:
         return part.text
-    text = inert(_SPACES.sub(" ", part.text))
+    text = escape(_SPACES.sub(" ", part.text))
     return _SIGNS_INSIDE.sub(r"\\\g<0>", text) if signs else text
 
 
@@ -762,7 +763,7 @@ def _joined(parts: Iterable[_Inline]) -> Iterator[_Inline]:
         yield _Inline("".join(texts), is_text=True)
 
 
-def _without_tags(heading: str) -> str:
+def _heading_in_note(heading: str) -> str:
     marks, _, text = heading.partition(" ")
     return f"{marks} {in_note(text)}"
 

@@ -14,7 +14,7 @@ from qmd.parse.convert.blocks import code_span, inert
 from qmd.parse.markdown import outline
 from qmd.parse.notation import WORD
 
-#: A tag begins behind white space, and has a letter or an emoji; and ``#+BEGIN_QUERY`` of Logseq.
+#: A tag begins after white space, and has a letter or an emoji; and ``#+BEGIN_QUERY`` of Logseq.
 _TAG = r"(?<!\S)#(?=\+\w|[\w/\-\ufe0f\u200d]*(?:[^\W\d_]|[\u2600-\u27bf\U0001f1e6-\U0001faff]))"
 #: Wikilinks; of Logseq ``{{query}}``, of which the second brace is the sign, and ``[:img]``.
 _PAIR = r"\[(?=\[|:[a-z])|(?<=\{)\{"
@@ -134,7 +134,7 @@ def inert_markdown(markdown: str) -> str:
 
 
 def inert_heading(line: str) -> str:
-    """As `inert_markdown`, for a line that is written behind the signs of a heading."""
+    """As `inert_markdown`, for a line that is written after the signs of a heading."""
     return inert_markdown(f"# {line}").removeprefix("# ")
 
 

@@ -144,8 +144,8 @@ def _sources(data: bytes) -> Iterator[bytes]:
         at = match.end()
         is_first = begin is None
         before = data[max(0, match.start() - 3) : match.start()]
-        behind_blank = before.endswith((b"\n\n", b"\n\r\n"))
-        if not is_first and not (behind_blank and _HEADER_LINE.match(data, at)):
+        after_blank = before.endswith((b"\n\n", b"\n\r\n"))
+        if not is_first and not (after_blank and _HEADER_LINE.match(data, at)):
             continue  # a line of a message that begins with "From "
         if begin is not None:
             yield _QUOTED_FROM.sub(rb"\1", data[begin : match.start()])
@@ -156,7 +156,7 @@ def _sources(data: bytes) -> Iterator[bytes]:
 
 def _by_conversation(mails: list[_Mail]) -> list[tuple[_Mail, bool]]:
     """
-    The messages, those of a conversation behind its first one, in the order of the mailbox.
+    The messages, those of a conversation after its first one, in the order of the mailbox.
 
     Of each whether it is the first of its conversation.
     """
@@ -257,13 +257,14 @@ class _Parts:
         """Add a part; True for a text of the message."""
         kind = part.get_content_type()
         name = _file_name(part)
-        is_named = bool(name) and not (kind == "text/plain" and _is_disposed(part, "inline"))
-        if kind == "text/calendar" and not _is_disposed(part, "attachment"):
+        is_named = bool(name) and not (kind == "text/plain" and _is_shown_as(part, "inline"))
+        if kind == "text/calendar" and not _is_shown_as(part, "attachment"):
             self.calendars.append(part)
-            self.attached += [name] * is_named
+            if is_named:
+                self.attached.append(name)
         elif kind == "message/rfc822":
             self.forwarded += _inner(part)
-        elif part.get_content_maintype() != "text" or _is_disposed(part, "attachment") or is_named:
+        elif part.get_content_maintype() != "text" or _is_shown_as(part, "attachment") or is_named:
             self.attached.append(name or kind)
         elif kind in ("text/html", "text/plain"):
             (self.html if kind == "text/html" else self.plain).append(part)
@@ -287,7 +288,7 @@ def _write_body(blocks: Blocks, parts: _Parts) -> None:
         blocks.markdown(page)
     else:
         for text in texts:
-            blocks.paragraph(_unflowed(text))
+            blocks.paragraph(_without_signature_mark(text))
     for part in parts.calendars:
         for event in islice(_events(_text(part)), MAX_EVENTS):
             blocks.paragraph(event)
@@ -449,13 +450,13 @@ def _text(part: Message) -> str:
         return ""
 
 
-def _unflowed(text: str) -> str:
+def _without_signature_mark(text: str) -> str:
     """Plain text without the signature's separator and with one kind of line ends."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return re.sub(r"(?m)^-- $", "", text).strip("\n")
 
 
-def _is_disposed(part: Message, disposition: str) -> bool:
+def _is_shown_as(part: Message, disposition: str) -> bool:
     """Whether the sender wants a part to be shown so: "attachment", or "inline" as text is."""
     return str(part.get("Content-Disposition") or "").lower().lstrip().startswith(disposition)
 
@@ -522,7 +523,7 @@ def _addresses(message: Message, name: str) -> list[str]:
 
 
 def _names(message: Message, name: str) -> list[str]:
-    return [each for who, where in _people(message, name) for each in {who: 0, where: 0} if each]
+    return [each for pair in _people(message, name) for each in dict.fromkeys(pair) if each]
 
 
 def _date(message: Message) -> str | None:

@@ -15,7 +15,7 @@ from qmd.parse.convert.blocks import Blocks
 from qmd.parse.converted import Converted
 from qmd.parse.decode import decode
 from qmd.parse.markdown import closed
-from qmd.values.text import whole
+from qmd.values.text import replace_halves
 
 #: Cells that are read.
 MAX_CELLS = 20_000
@@ -118,7 +118,7 @@ def _text(value: object) -> str:
     """A text, or one in a list of its lines."""
     if isinstance(value, list):
         value = "".join(part for part in value if isinstance(part, str))
-    return whole(value).replace("\0", "\ufffd") if isinstance(value, str) else ""
+    return replace_halves(value).replace("\0", "\ufffd") if isinstance(value, str) else ""
 
 
 def _list(value: object) -> list[object]:

@@ -1,15 +1,8 @@
 """
-Turns workbooks (XLSX) and presentations (PPTX) into Markdown; what office formats have in common.
+Turns workbooks (XLSX) and presentations (PPTX) into Markdown, with what their archives share.
 
-Turns Excel workbooks (XLSX) into Markdown: each sheet as tables in pieces that fit into one chunk.
-
-Each piece is an anchor: the name of its sheet and the range of its cells. Cells show the values
-that were computed when the file was saved; no formula is evaluated, and no macro is looked at.
-Source: ECMA-376, part 1, SpreadsheetML.
-
-Turns PowerPoint presentations (PPTX) into Markdown: each slide is an anchor, notes included.
-
-Source: ECMA-376, part 1, PresentationML and DrawingML.
+Word documents and the files of LibreOffice are read with the same functions (`word`,
+`opendocument`).
 """
 
 from __future__ import annotations
@@ -123,6 +116,12 @@ def attribute(element: Element, name: str) -> str | None:
     return None
 
 
+def relation_id(element: Element) -> str:
+    """The id of the relation that an element names, ``r:id``; empty without one."""
+    ids = (str(value) for name, value in element.attrib.items() if str(name).endswith("}id"))
+    return next(ids, "")
+
+
 def children(element: Element | None, *names: str) -> Iterator[Element]:
     """The children with one of these names, in any namespace."""
     for child in () if element is None else element:
@@ -134,6 +133,11 @@ def child(element: Element | None, name: str) -> Element | None:
     """The first child with this name, in any namespace."""
     return next(children(element, name), None)
 
+
+# --- workbooks: ECMA-376, part 1, SpreadsheetML -----------------------------------------
+# Each sheet becomes tables, in pieces that fit into one chunk. Each piece is an anchor: the name of
+# its sheet and the range of its cells. Cells show the values that were computed when the file was
+# saved; no formula is evaluated, and no macro is looked at.
 
 #: Sheets that are read.
 MAX_SHEETS = 1000
@@ -149,7 +153,7 @@ class SheetRow(NamedTuple):
     Attributes:
         number: From 1.
         cells: From column A on, at most `MAX_COLUMNS`.
-        has_more: There is text in a column behind them.
+        has_more: There is text in a column after them.
     """
 
     number: int
@@ -218,11 +222,9 @@ class _Workbook:
     def sheets(self) -> Iterator[tuple[str, str]]:
         """The names of the sheets, and of their parts."""
         for sheet in children(child(self.root, "sheets"), "sheet"):
-            for key, value in sheet.attrib.items():
-                if str(key).endswith("}id"):
-                    kind, target = self.relations.get(str(value), ("", ""))
-                    if kind == "worksheet":
-                        yield " ".join((sheet.get("name") or "").split())[:200], target
+            kind, target = self.relations.get(relation_id(sheet), ("", ""))
+            if kind == "worksheet":
+                yield " ".join((sheet.get("name") or "").split())[:200], target
 
     def rows(self, part: str) -> Iterator[SheetRow]:
         number = 0
@@ -283,9 +285,9 @@ class _Workbook:
         styles = []
         for style in children(child(root, "cellXfs"), "xf"):
             code = codes.get(style.get("numFmtId") or "0", "General")
-            styles.append(
-                formats.setdefault(code, formats.get(code) or _CellFormat(_sections(code)))
-            )
+            if code not in formats:
+                formats[code] = _CellFormat(_sections(code))
+            styles.append(formats[code])
         return styles
 
 
@@ -352,7 +354,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 _Section: TypeAlias = list[tuple[str, str]]
 _MAX_FORMAT = 255  # characters, as in Excel
 _INTEGER = re.compile(r"-?\d{1,30}")
-#: Beyond it, floating-point numbers have no digits behind the point.
+#: Beyond it, floating-point numbers have no digits after the point.
 _MOST_DIGITS = 1e21
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
@@ -380,10 +382,10 @@ class _CellFormat:
         self._is_date = not kinds.isdisjoint(("date", "elapsed")) and "general" not in kinds
         if self._is_date:
             self._parts = _date_fields(self._parts)
-        self._has_words = any(kind == "text" and is_cjk(text) for kind, text in self._parts)
+        self._has_cjk = any(kind == "text" and is_cjk(text) for kind, text in self._parts)
         self._kinds = {kind for kind, _ in self._parts}
         self._percents = sum(kind == "percent" for kind, _ in self._parts)
-        self._before, digits, self._behind = _around_digits(self._parts)
+        self._before, digits, self._after = _around_digits(self._parts)
         self._zeros = "".join(digits[:1]).partition(".")[0].count("0")
         last = "".join(digits[-1:])
         self._thousands = len(last) - len(last.rstrip(","))
@@ -391,7 +393,7 @@ class _CellFormat:
             self._conditional
             or self._is_date
             or self._before
-            or self._behind
+            or self._after
             or self._zeros > 1
             or self._thousands
         )
@@ -417,7 +419,7 @@ class _CellFormat:
         sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
         if text.isdecimal():
             text = text.zfill(self._zeros)
-        return f"{sign}{self._before}{text}{self._behind}"
+        return f"{sign}{self._before}{text}{self._after}"
 
     def _words(self, number: float) -> str:
         """What a section of words alone shows instead of a number; empty for other sections."""
@@ -445,18 +447,18 @@ class _CellFormat:
         """The time of a day; empty if the format shows none."""
         if self._kinds.isdisjoint("hns"):
             return ""
-        if self._has_words and self._kinds.isdisjoint("ymdwe"):
+        if self._has_cjk and self._kinds.isdisjoint("ymdwe"):
             return self._rendered(moment)
         return moment.at.strftime("%H:%M:%S").removesuffix(":00")
 
     def _date(self, moment: _Moment) -> str:
         """The parts of a date that the format shows."""
         kinds = self._kinds
-        if "e" in kinds or (not self._has_words and kinds.issuperset("ymd")):
+        if "e" in kinds or (not self._has_cjk and kinds.issuperset("ymd")):
             text = moment.at.isoformat(sep=" ")
             has_time = not kinds.isdisjoint("hns")
             return text.removesuffix(" 00:00:00").removesuffix(":00") if has_time else text[:10]
-        if self._has_words or "y" not in kinds or not kinds.isdisjoint("dw"):
+        if self._has_cjk or "y" not in kinds or not kinds.isdisjoint("dw"):
             return self._rendered(moment)
         return moment.at.strftime("%Y-%m" if "m" in kinds else "%Y")
 
@@ -512,8 +514,8 @@ def _date_fields(parts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     kinds = []
     for number, field in enumerate(fields):
         before = fields[number - 1][0] if number else ""
-        behind = fields[number + 1][0] if number + 1 < len(fields) else ""
-        if field in ("m", "mm") and (before == "h" or behind == "s"):
+        after = fields[number + 1][0] if number + 1 < len(fields) else ""
+        if field in ("m", "mm") and (before == "h" or after == "s"):
             kinds.append("n")
         elif field[0] == "d" and len(field) > 2:
             kinds.append("w")
@@ -564,16 +566,16 @@ def _date_field(at: datetime, kind: str, code: str) -> str:
 
 
 def _around_digits(parts: Sequence[tuple[str, str]]) -> tuple[str, list[str], str]:
-    """What a format writes before a number, its places for digits, and what it writes behind."""
+    """What a format writes before a number, its places for digits, and what it writes after."""
     places = [place for place, (kind, _) in enumerate(parts) if kind in ("digits", "general")]
     if not places:
         return "", [], ""
-    before, behind = (
+    before, after = (
         "".join(text for kind, text in side if kind in ("text", "percent"))
         for side in (parts[: places[0]], parts[places[-1] + 1 :])
     )
     digits = [text for kind, text in parts if kind == "digits"]
-    return _telling(before).lstrip(), digits, _telling(behind).rstrip()
+    return _telling(before).lstrip(), digits, _telling(after).rstrip()
 
 
 def _telling(text: str) -> str:
@@ -596,6 +598,9 @@ def _column(letters: str) -> int:
         number = number * 26 + ord(letter) - 64
     return number - 1
 
+
+# --- presentations: ECMA-376, part 1, PresentationML and DrawingML ----------------------
+# Each slide is an anchor, its notes included.
 
 #: Slides that are read.
 MAX_SLIDES = 5000
@@ -634,9 +639,9 @@ def _slides(archive: Archive) -> Iterator[str]:
     part = main_part(archive, "slides")
     targets = relations(archive, part)
     for entry in children(child(archive.xml(part), "sldIdLst"), "sldId"):
-        for key, value in entry.attrib.items():
-            if str(key).endswith("}id") and str(value) in targets:
-                yield targets[str(value)][1]
+        target = targets.get(relation_id(entry))
+        if target is not None:
+            yield target[1]
 
 
 class _Slide:

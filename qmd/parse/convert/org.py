@@ -181,7 +181,7 @@ class _Org(blocks.LightMarkup):
 
 
 def _inline(text: str) -> str:
-    return blocks.rewritten(text, _INLINE, _written)
+    return blocks.rewrite_matches(text, _INLINE, _written)
 
 
 def _written(match: re.Match[str]) -> str:

@@ -126,11 +126,11 @@ def convert(path: str, data: bytes, texts: Mapping[int, PictureText] | None = No
         EncryptedFileError: It opens only with a password.
         DamagedFileError: It is no PDF, or damaged.
     """
-    with closing(opened(data)) as document:
+    with closing(opened_pdf(data)) as document:
         return _Reader(document, texts or {}).converted()
 
 
-def opened(data: bytes) -> pdfium.PdfDocument:
+def opened_pdf(data: bytes) -> pdfium.PdfDocument:
     """A PDF, to be closed. Raises as `convert`."""
     try:
         return pdfium.PdfDocument(data)

@@ -102,7 +102,7 @@ class _Restructured(blocks.LightMarkup):
         return end
 
     def end_of_content(self, begin: int, indent: int) -> int:
-        """The line behind those that are blank or stand right of a column."""
+        """The line after those that are blank or stand right of a column."""
         end = at = begin
         while at < len(self.lines):
             if not self.is_blank(at):
@@ -186,7 +186,7 @@ class _Restructured(blocks.LightMarkup):
             self.blank(self.end_of_content(self.at + 1, indent) - self.at)
         elif name in _CODE:
             end = self.end_of_content(self.at + 1, indent)
-            body = self.behind_options(self.at + 1)
+            body = self.after_options(self.at + 1)
             while body < end and self.is_blank(body):
                 body += 1
             if body < end:
@@ -198,7 +198,7 @@ class _Restructured(blocks.LightMarkup):
         else:
             self.written.text(indent, self.begun(name, argument))
             self.at += 1
-            self.blank(self.behind_options(self.at) - self.at)
+            self.blank(self.after_options(self.at) - self.at)
 
     def begun(self, name: str, argument: str) -> str:
         """The line that a directive becomes whose content is text: its title, or its argument."""
@@ -212,7 +212,7 @@ class _Restructured(blocks.LightMarkup):
 
     def image(self, argument: str) -> str:
         label = ""
-        for line in self.lines[self.at + 1 : self.behind_options(self.at + 1)]:
+        for line in self.lines[self.at + 1 : self.after_options(self.at + 1)]:
             match = _FIELD.match(line.strip())
             if match is not None and match[1] == "alt":
                 label = match[2]
@@ -221,8 +221,8 @@ class _Restructured(blocks.LightMarkup):
         written = blocks.link(blocks.inert(label) or "image", argument)
         return f"!{written}" if written.endswith(")") else written
 
-    def behind_options(self, begin: int) -> int:
-        """The first line behind a directive's options."""
+    def after_options(self, begin: int) -> int:
+        """The first line after a directive's options."""
         while begin < len(self.lines) and _OPTION.match(self.lines[begin].strip()):
             begin += 1
         return begin
@@ -270,7 +270,7 @@ class _Restructured(blocks.LightMarkup):
             self.literal_block(indent)
 
     def literal_block(self, indent: int) -> None:
-        """The code behind a paragraph that ends with two colons."""
+        """The code after a paragraph that ends with two colons."""
         begin = self.at
         while begin < len(self.lines) and self.is_blank(begin):
             begin += 1
@@ -297,7 +297,7 @@ class _Restructured(blocks.LightMarkup):
 
 
 def _inline(text: str) -> str:
-    return blocks.rewritten(text, _INLINE, _written)
+    return blocks.rewrite_matches(text, _INLINE, _written)
 
 
 def _written(match: re.Match[str]) -> str:

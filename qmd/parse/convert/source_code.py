@@ -31,7 +31,7 @@ _MAX_DEPTH = 4
 #: Nodes between a definition and one inside it, such as blocks and exports.
 _MAX_STEPS = 12
 
-#: Suffix → module of the grammar, its function, and the word behind a fence.
+#: Suffix → module of the grammar, its function, and the word after a fence.
 LANGUAGES = {
     **dict.fromkeys(("py", "pyi", "pyw"), ("python", "language", "python")),
     **dict.fromkeys(("js", "mjs", "cjs", "jsx"), ("javascript", "language", "javascript")),
@@ -73,7 +73,7 @@ _BARE = re.compile(r"[\s{}()\[\];,]*(?:end\s*)*")
 
 class _Definition(NamedTuple):
     first: int  # line, from 0
-    last: int  # the line behind it
+    last: int  # the line after it
     depth: int
     name: str
 
@@ -149,7 +149,7 @@ def _tree(language: Language, code: bytes) -> Tree | None:
 
 
 def _definitions(root: Node, lines: list[str]) -> list[_Definition]:
-    """The definitions, each behind the one around it."""
+    """The definitions, each after the one around it."""
     definitions: list[_Definition] = []
     row = -1  # at which the last definition begins
     # A node, how many definitions and how many other nodes are around it, and what belongs to it.
@@ -227,7 +227,7 @@ def _text(node: Node | None) -> str:
 
 def _sections(definitions: list[_Definition], lines: list[str], file_name: str) -> list[_Section]:
     """
-    Where each section begins: a definition, or code behind one that does not belong to it.
+    Where each section begins: a definition, or code after one that does not belong to it.
 
     Such code is a section of the definition around it, or of the file.
     """
@@ -241,8 +241,8 @@ def _sections(definitions: list[_Definition], lines: list[str], file_name: str) 
             sections.pop()
         sections.append(_Section(definition.first, definition.depth, definition.name))
         is_last = number + 1 == len(definitions)
-        behind = len(lines) if is_last else definitions[number + 1].first
-        rest = "\n".join(lines[definition.last : behind])
+        after = len(lines) if is_last else definitions[number + 1].first
+        rest = "\n".join(lines[definition.last : after])
         if not _BARE.fullmatch(rest):
             outer = next((each for each in reversed(around) if each.last > definition.last), None)
             name, depth = (outer.name, outer.depth) if outer else (file_name, 0)

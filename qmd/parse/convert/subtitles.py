@@ -18,9 +18,9 @@ from qmd.parse.decode import decode
 from qmd.parse.lines import split_lines
 from qmd.parse.segment import is_joined
 
-#: Characters of a paragraph, behind which the end of a sentence or a pause ends it.
+#: Characters of a paragraph, after which the end of a sentence or a pause ends it.
 _PARAGRAPH = 400
-_LONGEST = 900  # behind this any cue does
+_LONGEST = 900  # after this any cue does
 _PAUSE_S = 4.0
 
 _TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?"
@@ -77,8 +77,8 @@ def _cues(lines: list[str]) -> Iterator[_Cue]:
             yield cue
             cue = None
         elif cue is not None:
-            behind = lines[number + 1] if number + 1 < len(lines) else ""
-            if not (line.strip().isdigit() and _TIMES.match(behind)):  # the number of the next cue
+            after = lines[number + 1] if number + 1 < len(lines) else ""
+            if not (line.strip().isdigit() and _TIMES.match(after)):  # the number of the next cue
                 cue.lines.append(_spoken(line))
     if cue is not None:
         yield cue

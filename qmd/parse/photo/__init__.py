@@ -8,9 +8,9 @@ Pillow, which makes the thumbnails, was tried in place of the readers of JPEG an
 some sixty lines, because the check of a photo after it was written walks
 through the same segments and chunks. And Pillow
 
-- reads what stands behind the pixels of a PNG, where many programs write texts, only by decoding
+- reads what stands after the pixels of a PNG, where many programs write texts, only by decoding
   the pixels: 47 ms of CPU for three megapixels, instead of .4;
 - gives nothing at all of a PNG if one of its texts has a wrong checksum or is longer than a MiB,
-  nor of a JPEG whose headers are damaged behind the metadata;
+  nor of a JPEG whose headers are damaged after the metadata;
 - takes twice the time for a JPEG, and prints warnings about damaged EXIF.
 """

@@ -75,10 +75,10 @@ def jpeg_image_data(source: PhotoSource) -> list[tuple[int, int]] | None:
         return None
     scan = offset
     while True:
-        behind = _next_marker(source, offset)
-        if behind is None:
+        after = _next_marker(source, offset)
+        if after is None:
             return None
-        marker, offset = behind
+        marker, offset = after
         if marker == _EOI:
             return [*extents, (scan, offset - scan)]
         if marker in {0x01, 0xD8}:  # neither has a length
@@ -98,7 +98,7 @@ def scan_start(source: PhotoSource) -> int | None:
 
 
 def _next_marker(source: PhotoSource, offset: int) -> tuple[int, int] | None:
-    """The next marker behind entropy-coded bytes, and what is behind it."""
+    """The next marker after entropy-coded bytes, and what is after it."""
     while offset < source.size:
         window = source.at(offset, _WINDOW)
         match = _MARKER.search(window)
@@ -167,7 +167,7 @@ _MAX_CHUNKS = 100_000
 _MAX_TEXT = 1024 * 1024
 _PNG_XMP = b"XML:com.adobe.xmp"
 _KEYWORDS = (b"Title", b"Description")
-_LONGEST_KEYWORD = 80  # bytes, with the NUL behind it
+_LONGEST_KEYWORD = 80  # bytes, with the NUL after it
 
 
 def png_blocks(source: MeteredSource, blocks: MetadataBlocks) -> None:
@@ -239,7 +239,7 @@ def _text(kind: bytes, rest: bytes, meter: MeteredSource) -> str:
 
 
 def _international(rest: bytes, meter: MeteredSource) -> bytes | None:
-    """The text of an iTXt chunk behind its keyword, None where it is damaged."""
+    """The text of an iTXt chunk after its keyword, None where it is damaged."""
     compressed, rest = rest[:1], rest[2:]
     _, separator, rest = rest.partition(b"\0")  # the language
     _, other, text = rest.partition(b"\0")  # the keyword in that language
@@ -364,7 +364,7 @@ def _boxes(source: PhotoSource) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _read_meta(source: MeteredSource, meta: bytes, blocks: MetadataBlocks) -> None:
-    children = dict(_children(meta, 4))  # behind version and flags
+    children = dict(_children(meta, 4))  # after version and flags
     kinds = dict(_metadata_items(children.get(b"iinf", b""), source))
     if not kinds:
         return
@@ -527,7 +527,7 @@ def _image(source: PhotoSource) -> list[tuple[int, int]] | None:
 def _add(
     digest: hashlib._Hash, source: PhotoSource, extents: Sequence[tuple[int, int]], start: int
 ) -> None:
-    """Add the piece of an image that begins ``start`` bytes behind its beginning."""
+    """Add the piece of an image that begins ``start`` bytes after its beginning."""
     left = _PIECE
     for offset, length in extents:
         if start < length and left:

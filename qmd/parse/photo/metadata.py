@@ -1,10 +1,4 @@
-"""
-Merges the metadata of a photo into one value, and makes a document of it.
-
-Turn a photo into a document: a text with its metadata, whose tags are its keywords and people.
-Emoji label the lines, because the full-text index leaves them out: a search for the word "camera"
-must not match every photo.
-"""
+"""Merges the metadata of a photo into one value, and makes a document of it."""
 
 from __future__ import annotations
 
@@ -198,6 +192,11 @@ def _camera(make: str, model: str) -> str | None:
         return model
     return " ".join(each for each in (make, model) if each) or None
 
+
+# --- the document -----------------------------------------------------------------------
+# It is a text with the metadata, whose tags are the photo's keywords and people. Emoji label the
+# lines, because the full-text index leaves them out: a search for the word "camera" must not match
+# every photo.
 
 _MAX_DESCRIPTION = 100_000
 

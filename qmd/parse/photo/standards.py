@@ -1,12 +1,4 @@
-"""
-Reads the three standards of metadata in photos: EXIF, IPTC and XMP.
-
-Reads XMP: the values of RDF properties, single values and lists. Entities cannot be declared, so no
-document expands. Of a document that is not well-formed, what comes before the mistake is read.
-
-Prefixes are resolved here and not by expat, which would write the full name of a namespace before
-each name with its prefix: 100 KB for each of 20,000 elements.
-"""
+"""Reads the three standards of metadata in photos: EXIF, IPTC and XMP."""
 
 from __future__ import annotations
 
@@ -17,6 +9,8 @@ from xml.parsers import expat
 
 from qmd.errors import DecodeError
 from qmd.parse.decode import decode
+
+# --- encodings of texts -----------------------------------------------------------------
 
 _ONE_SIGN_A_BYTE = bytes(range(0x80, 0x100))
 _MAX_GUESSES = 32
@@ -106,6 +100,8 @@ def _is_one_sign_a_byte(encoding: str) -> bool:
     return len(_ONE_SIGN_A_BYTE.decode(encoding, "replace")) == len(_ONE_SIGN_A_BYTE)
 
 
+# --- EXIF -------------------------------------------------------------------------------
+
 _MAX_ENTRIES = 2000
 _MAX_TEXT = 1024 * 1024
 _EXIF_DIRECTORY = 0x8769
@@ -181,6 +177,8 @@ def _read_directory(
             texts[name] = decoded(raw)
     return below
 
+
+# --- IPTC -------------------------------------------------------------------------------
 
 _MAX_RECORDS = 10_000
 _IPTC_UTF8 = b"\x1b%G"
@@ -296,6 +294,14 @@ def _field(record: int, number: int, value: bytes) -> bytes:
         length = b"\x80\x04" + len(value).to_bytes(4, "big")
     return bytes((0x1C, record, number)) + length + value
 
+
+# --- XMP --------------------------------------------------------------------------------
+# What is read are the values of RDF properties, single values and lists. Entities cannot be
+# declared, so no document expands. Of a document that is not well-formed, what comes before the
+# mistake is read.
+#
+# Prefixes are resolved here and not by expat, which would write the full name of a namespace before
+# each name with its prefix: 100 KB for each of 20,000 elements.
 
 _LANGUAGE = "xml:lang"
 _CONTAINERS = ("rdf:Bag", "rdf:Seq", "rdf:Alt")

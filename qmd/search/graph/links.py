@@ -105,7 +105,7 @@ def links_to(reader: Reader, document: DocumentInfo) -> list[StoredLink]:
     candidates = reader.links.to_keys(document.collection, link_keys_to(document.path))
     return [
         link
-        for link, target in resolved(reader, document.collection, candidates)
+        for link, target in resolved_links(reader, document.collection, candidates)
         if target.document_id == document.id and link.document_id != document.id
     ]
 
@@ -115,7 +115,7 @@ def linked_documents(reader: Reader, document: DocumentInfo, others: Sequence[in
     stored = reader.links.of_documents([document.id, *others])
     links = [link for link in stored if link.collection == document.collection]
     linked = set()
-    for link, target in resolved(reader, document.collection, links):
+    for link, target in resolved_links(reader, document.collection, links):
         if link.document_id == document.id and target.document_id is not None:
             linked.add(target.document_id)
         elif target.document_id == document.id:
@@ -169,7 +169,7 @@ def _links_from(
 ) -> Iterator[tuple[int, int]]:
     """The first thousands of links in some documents to others, as ids; some come twice."""
     stored = reader.links.of_documents([each.id for each in documents])[:LINKS_AT_ONCE]
-    for link, target in resolved(reader, collection, stored):
+    for link, target in resolved_links(reader, collection, stored):
         if target.document_id is not None:
             yield link.document_id, target.document_id
 
@@ -186,12 +186,12 @@ def _links_of(
     ids = {each.id for each in documents}
     keys = {key for each in documents for key in link_keys_to(each.path)}
     stored = reader.links.to_keys(collection, sorted(keys), limit=LINKS_AT_ONCE)
-    for link, target in resolved(reader, collection, stored):
+    for link, target in resolved_links(reader, collection, stored):
         if target.document_id in ids:
             yield link.document_id, target.document_id
 
 
-def resolved(
+def resolved_links(
     reader: Reader,
     collection: str,
     links: Iterable[StoredLink],
@@ -264,7 +264,7 @@ def _broken(reader: Reader, collection: str) -> Iterator[tuple[StoredLink, LinkT
     links = (
         link for link in reader.graph.doubtful_links(collection) if not _is_at_its_path(link, paths)
     )
-    for link, target in resolved(reader, collection, links, check_sections=True):
+    for link, target in resolved_links(reader, collection, links, check_sections=True):
         if target.kind in ("nothing", "section missing"):
             yield link, target
 
@@ -344,7 +344,7 @@ def _without_targets(
     cancellation.check()
     linked = {
         target.document_id
-        for link, target in resolved(reader, collection, links)
+        for link, target in resolved_links(reader, collection, links)
         if target.document_id != link.document_id
     }
     return [document for document in documents if document.document_id not in linked]

@@ -71,7 +71,6 @@ def similar_documents(
         DocumentNotEmbeddedError: The document has no vectors yet.
         CollectionNotFoundError.
     """
-
     model = require_index(reader, None)
     selection = reader.select(Filters(collections=(collection,) if collection else ()))
     rows = reader.vectors.for_documents(model, [document.id], MOST_READ)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from qmd.system import cancellation
 from qmd.values import Filters
 from qmd.values.graph import TagCount, TagTree
-from qmd.values.text import whole
+from qmd.values.text import replace_halves
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -70,7 +70,7 @@ def tag_tree(
         CollectionNotFoundError.
     """
     selection = reader.select(Filters(collections=(collection,) if collection else ()))
-    prefix = whole(prefix).strip().lstrip("#").strip("/")
+    prefix = replace_halves(prefix).strip().lstrip("#").strip("/")
     root = _Node("", None, -1)
     for tag, count in reader.tags.counts(selection, prefix):
         cancellation.check()

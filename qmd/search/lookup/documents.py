@@ -116,7 +116,7 @@ def read(
     Read lines of a document; without limits, its unchanged text. Lines below 1 count as 1.
 
     Args:
-        end_line: The line behind the last; None for the document's end.
+        end_line: The line after the last; None for the document's end.
         same_name: `DocumentSlice.same_name`.
     """
     text = reader.documents.text(document.id)

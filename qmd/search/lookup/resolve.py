@@ -52,7 +52,7 @@ class ResolvedName(NamedTuple):
     Attributes:
         line: The first line: that of ``:LINE``, or of the section or block; None for all.
         max_lines: That of ``:LINE:COUNT``; None without it.
-        end_line: The line behind the section or block, from 1; None for the whole document.
+        end_line: The line after the section or block, from 1; None for the whole document.
         same_name: The lines of other sections or blocks of this name.
     """
 
@@ -398,8 +398,8 @@ def _lines_of_place(
     numbers = numbers or _places_around(folded, places)
     if not numbers:
         raise _no_place(document, anchor, places)
-    behind = numbers[0] + 1
-    end = places[behind].line if behind < len(places) else lines + 1
+    after = numbers[0] + 1
+    end = places[after].line if after < len(places) else lines + 1
     return AnchoredLines(places[numbers[0]].line, end, tuple(places[n].line for n in numbers[1:]))
 
 
@@ -464,8 +464,8 @@ def _lines_of_sheet(
     ]
     if not pieces:
         raise _no_place(document, anchor, places)
-    behind = pieces[-1] + 1
-    end = places[behind].line if behind < len(places) else lines + 1
+    after = pieces[-1] + 1
+    end = places[after].line if after < len(places) else lines + 1
     return AnchoredLines(places[pieces[0]].line, end)
 
 

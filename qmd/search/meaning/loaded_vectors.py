@@ -1,21 +1,9 @@
 """
-The vectors of an index in memory: exact ones as a matrix, or codes, which a file keeps.
+Holds the vectors of an index in memory: exact ones as a matrix, or codes, which a file keeps.
 
 Reading three million vectors takes half a minute, reading their codes a second. The file lies in
 the user's cache directory and is only a copy: it is read if the database has the same vectors, and
 anybody may delete it.
-
-Encode vectors with two bits per dimension, to find nearest neighbours among many chunks quickly.
-For each chunk sqlite-vec reads 384 bytes; at 100,000 chunks that takes three times as long as a
-product of one matrix in numpy. The codes take 96 bytes for a chunk of 384 dimensions: for each
-dimension, two bits say in which quarter of the distribution around the mean the value is. The query
-has three bits per dimension, so its product with a code is a sum of popcounts. The exact vectors
-then rank the best few hundred chunks.
-
-One bit per dimension on both sides (a Hamming distance) would be twice as fast, but only 73 % of
-the ten nearest random vectors are among its best 2,000. With these codes, 99.5 % are among the
-best 500. The mean matters, because the vectors of e5 are in a narrow cone, where signs alone say
-little.
 """
 
 from __future__ import annotations
@@ -40,7 +28,7 @@ if TYPE_CHECKING:
     from qmd.store.sql.models import StoredModel
 
 
-#: Growing vectors are kept in up to this many pieces behind the first one, because joining them
+#: Growing vectors are kept in up to this many pieces after the first one, because joining them
 #: copies all of them.
 PIECES = 32
 #: The head of a file: JSON, filled with spaces.
@@ -121,7 +109,7 @@ def extended(
     dimension: int,
     form: Form,
 ) -> LoadedVectors | None:
-    """The vectors with those of rows behind them, as `Vectors.with_places` gives them."""
+    """The vectors with those of rows after them, as `Vectors.with_places` gives them."""
     if not rows:
         return loaded
     packed = np.frombuffer(b"".join(row[3] for row in rows), np.float16)
@@ -271,6 +259,19 @@ def _parsed(head: dict[str, int], data: bytes, dimension: int) -> LoadedVectors:
         ids, documents, collections, (codes,), head["last_id"], waiting_ids.tolist()
     )
 
+
+# --- codes of two bits per dimension ----------------------------------------------------
+# They find nearest neighbours among many chunks quickly. For each chunk sqlite-vec reads 384 bytes;
+# at 100,000 chunks that takes three times as long as a product of one matrix in numpy. The codes
+# take 96 bytes for a chunk of 384 dimensions: for each dimension, two bits say in which quarter of
+# the distribution around the mean the value is. The query has three bits per dimension, so its
+# product with a code is a sum of popcounts. The exact vectors then rank the best few hundred
+# chunks.
+#
+# One bit per dimension on both sides (a Hamming distance) would be twice as fast, but only 73 % of
+# the ten nearest random vectors are among its best 2,000. With these codes, 99.5 % are among the
+# best 500. The mean matters, because the vectors of e5 are in a narrow cone, where signs alone say
+# little.
 
 #: The mean and the spread of this many vectors stand for those of all.
 SAMPLE = 4096

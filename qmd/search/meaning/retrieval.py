@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from qmd.engine_text import engine_text
 from qmd.errors import InferenceError, ModelMismatchError, VectorIndexMissingError
-from qmd.inference.protocols import token_embedder, without_whole
+from qmd.inference.protocols import token_embedder
 from qmd.search import meaning
 from qmd.search.candidates import Candidate
 from qmd.search.query import MAX_QUESTION
@@ -59,15 +59,12 @@ def retrieve_by_meaning(
     model = require_index(reader, embedder.spec)
     has_tokens = with_tokens and meaning.nearness.projection_for(reader, model) is not None
     by_token = token_embedder(embedder) if has_tokens else None
-    tokens = english = None
+    tokens = None
     if by_token is not None:
-        vector, states = by_token.embed_query_with_tokens(text[:MAX_QUESTION])
-        tokens, english = without_whole(states)
+        vector, tokens = by_token.embed_query_with_tokens(text[:MAX_QUESTION])
     else:
         vector = embedder.embed_query(text[:MAX_QUESTION])
-    plain = meaning.nearness.QuestionVector(
-        model, vector, vector, 0.0, text, embedder.spec, tokens, english
-    )
+    plain = meaning.nearness.QuestionVector(model, vector, vector, 0.0, text, embedder.spec, tokens)
     embedded = meaning.nearness.centre(reader, plain)
     cache = models.cache() if models.cache is not None else None
     return embedded, _nearest_admitted(reader, embedded, question, cache)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from qmd.engine_text import engine_text
 from qmd.errors import InputError
 from qmd.search.views.expressions import Expression
-from qmd.values.days import formatted
+from qmd.values.days import formatted_date
 from qmd.values.properties import fold_key, fold_value, number_of
 from qmd.values.text import fold
 
@@ -520,7 +520,7 @@ def _calculated(sign: str, left: Any, right: Any) -> Any:
     if isinstance(left, list) or isinstance(right, list):
         return (_listed(left) + _listed(right))[:_MAX_LIST]
     is_text = isinstance(left, str) or isinstance(right, str)
-    return (shown(left) + shown(right))[:_MAX_TEXT] if is_text else None
+    return (text_of(left) + text_of(right))[:_MAX_TEXT] if is_text else None
 
 
 def _calculated_span(sign: str, left: timedelta, right: Any) -> timedelta | None:
@@ -533,14 +533,14 @@ def _calculated_span(sign: str, left: timedelta, right: Any) -> timedelta | None
 
 
 def _calculated_date(sign: str, moment: datetime, right: Any) -> Any:
-    """A date and a span are a date, two dates a span; a text behind a date is joined to it."""
+    """A date and a span are a date, two dates a span; a text after a date is joined to it."""
     span = to_span(right)
     if span is not None:
         return moment + span if sign == "+" else moment - span
     other = to_date(right)
     if other is not None and sign == "-":
         return moment - other
-    return f"{shown(moment)}{shown(right)}" if sign == "+" and isinstance(right, str) else None
+    return f"{text_of(moment)}{text_of(right)}" if sign == "+" and isinstance(right, str) else None
 
 
 _ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {
@@ -586,14 +586,14 @@ def order_of(value: Any) -> tuple[int, Any]:
     moment = to_date(value)
     if moment is not None:
         return _Kind.DATE, moment
-    return _Kind.TEXT, shown(value).casefold()
+    return _Kind.TEXT, text_of(value).casefold()
 
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def shown(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value as Markdown."""
     match value:
         case None:
@@ -609,11 +609,11 @@ def shown(value: Any) -> str:
         case NoteName():
             return f"[[{value.target}|{value.shown}]]" if value.shown else f"[[{value.target}]]"
         case _File():
-            return shown(value.note.link)
+            return text_of(value.note.link)
         case list():
             return _joined(value, ", ")
         case dict():
-            parts = (f"{key}: {shown(_read(each))}" for key, each in list(value.items())[:50])
+            parts = (f"{key}: {text_of(_read(each))}" for key, each in list(value.items())[:50])
             return ", ".join(parts)[:_MAX_TEXT]
     return str(value)[:_MAX_TEXT]
 
@@ -625,7 +625,7 @@ def _joined(values: Sequence[Any], sign: str) -> str:
     for value in values:
         if room <= 0:
             break
-        if text := shown(value):
+        if text := text_of(value):
             parts.append(text)
             room -= len(text) + len(sign)
     return sign.join(parts)[:_MAX_TEXT]
@@ -655,7 +655,7 @@ def _contains(whole: Any, part: Any) -> bool:
 
 
 def _lower(value: Any) -> Any:
-    return [_lower(each) for each in value] if isinstance(value, list) else shown(value).lower()
+    return [_lower(each) for each in value] if isinstance(value, list) else text_of(value).lower()
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:
@@ -674,7 +674,7 @@ def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
 def _unique(value: Any) -> list[Any]:
     unique: dict[str, Any] = {}
     for each in _listed(value):
-        unique.setdefault(shown(each), each)
+        unique.setdefault(text_of(each), each)
     return list(unique.values())
 
 
@@ -690,11 +690,11 @@ def _formatted(value: Any, pattern: Any = "yyyy-MM-dd") -> str | None:
     moment = to_date(value)
     if moment is None:
         return None
-    text = shown(pattern)[:200]
+    text = text_of(pattern)[:200]
     if "y" in text:  # of Dataview
         for written, meant in (("y", "Y"), ("d", "D"), ("EEEE", "dddd"), ("EEE", "ddd")):
             text = text.replace(written, meant)
-    return formatted(text, moment)
+    return formatted_date(text, moment)
 
 
 def _rounded(value: Any, digits: Any = 0.0) -> Any:
@@ -717,19 +717,19 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "istruthy": _is_true,
     "length": lambda value: float(len(value)) if isinstance(value, (list, str, dict)) else 0.0,
     "lower": _lower,
-    "upper": lambda value: shown(value).upper(),
-    "title": lambda value: shown(value).title(),
-    "trim": lambda value: shown(value).strip(),
-    "startswith": lambda value, part: shown(value).startswith(shown(part)),
-    "endswith": lambda value, part: shown(value).endswith(shown(part)),
-    "replace": lambda value, old, new: shown(value).replace(shown(old) or "\0", shown(new)[:100])[
-        :_MAX_TEXT
-    ],
-    "split": lambda value, sign: list(shown(value).split(shown(sign) or None))[:_MAX_LIST],
-    "join": lambda value, sign=", ": _joined(_listed(value), shown(sign)),
+    "upper": lambda value: text_of(value).upper(),
+    "title": lambda value: text_of(value).title(),
+    "trim": lambda value: text_of(value).strip(),
+    "startswith": lambda value, part: text_of(value).startswith(text_of(part)),
+    "endswith": lambda value, part: text_of(value).endswith(text_of(part)),
+    "replace": lambda value, old, new: text_of(value).replace(
+        text_of(old) or "\0", text_of(new)[:100]
+    )[:_MAX_TEXT],
+    "split": lambda value, sign: list(text_of(value).split(text_of(sign) or None))[:_MAX_LIST],
+    "join": lambda value, sign=", ": _joined(_listed(value), text_of(sign)),
     "default": lambda value, other: other if value is None else value,
-    "string": shown,
-    "tostring": shown,
+    "string": text_of,
+    "tostring": text_of,
     "number": _to_number,
     "list": _listed,
     "array": _listed,
@@ -758,6 +758,9 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "link": lambda target, text="": (
         target
         if isinstance(target, NoteName) and not text
-        else NoteName(target.target if isinstance(target, NoteName) else shown(target), shown(text))
+        else NoteName(
+            target.target if isinstance(target, NoteName) else text_of(target),
+            text_of(text),
+        )
     ),
 }

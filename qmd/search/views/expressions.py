@@ -87,7 +87,7 @@ def parse(text: str) -> Expression:
 
 
 class TokenReader:
-    """Reads expressions from tokens, one behind the other."""
+    """Reads expressions from tokens, one after the other."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from qmd.errors import InputError
 from qmd.parse.links import make_link
 from qmd.search import graph
-from qmd.search.views.computing import Computer, ViewContext, ViewNote, order_of, shown
+from qmd.search.views.computing import Computer, ViewContext, ViewNote, order_of, text_of
 from qmd.search.views.expressions import Expression
 from qmd.search.views.written import SortKey, ViewQuery
 from qmd.system import cancellation, clock
@@ -145,7 +145,7 @@ def _sorted(notes: list[ViewNote], query: ViewQuery, computer: Computer) -> list
             return _by(notes, SortKey(query.group, descending=False), computer)
         groups: dict[str, list[ViewNote]] = {}
         for note in notes:
-            groups.setdefault(shown(computer.value(query.group, note)), []).append(note)
+            groups.setdefault(text_of(computer.value(query.group, note)), []).append(note)
         notes = [note for group in groups.values() for note in group]
     return notes
 
@@ -204,5 +204,5 @@ def _linking(reader: Reader, collection: str | None) -> Any:
 
 
 def _cell(value: Any) -> str:
-    text = " ".join(shown(value).split())
+    text = " ".join(text_of(value).split())
     return text if len(text) <= _MAX_CELL else f"{text[: _MAX_CELL - 1]}…"

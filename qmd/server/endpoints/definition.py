@@ -1,9 +1,4 @@
-"""
-What a REST endpoint is: its method, path, arguments, handler and reply.
-
-The paths that a client sends: on the disk, and of files in an address. Those on the disk must be
-absolute, because a client does not know the server's working directory.
-"""
+"""Defines a REST endpoint: its method, path, arguments, handler and reply."""
 
 from __future__ import annotations
 
@@ -158,6 +153,10 @@ def endpoints_in(module: ModuleType) -> tuple[RestEndpoint, ...]:
     members = vars(module).values()
     operations = (each for each in members if isinstance(each, Operation))
     return tuple(RestEndpoint(each, of_server=True) for each in operations)
+
+
+# --- paths that a client sends ----------------------------------------------------------
+# Those on the disk must be absolute, because a client does not know the server's working directory.
 
 
 def require_absolute(path: str) -> None:

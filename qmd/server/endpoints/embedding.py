@@ -13,6 +13,9 @@ from qmd.server.endpoints.definition import Call, RestError
 from qmd.values.facts import Describe, InSchema, OmitDefault
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from qmd.inference.protocols import TokenStates
 
 #: The most texts of one request.
@@ -33,11 +36,12 @@ class EmbeddedTokens:
 
     ids: Annotated[
         tuple[int, ...],
-        Describe(
-            "The distinct tokens of the text, by their numbers; -1 for an English question itself"
-        ),
+        Describe("The distinct tokens of the text, by their numbers"),
     ]
     states: Annotated[str, Describe("The mean state of each token: float16, little-endian, base64")]
+    english: Annotated[
+        str, OmitDefault(), Describe("The vector of an English question by the model of English")
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +86,31 @@ def embed(
     """
     _check(texts)
     vectors: list[list[float]] = []
-    packed: list[EmbeddedTokens] = []
+    answers: list[EmbeddedTokens] = []
     for batch in _batches(texts):
         if vectors:
             yield  # other requests can run
         try:
             if tokens:
                 embedded, states = call.kb.embed_texts_with_tokens(batch, kind=kind)
-                packed += map(_packed, states)
+                answers += map(packed, states)
             else:
                 embedded = call.kb.embed_texts(batch, kind=kind)
             vectors += embedded.tolist()
         except ModelMissingError as error:
             raise RestError(503, "Model not loaded") from error
     spec = call.kb.embedding_model()
-    return EmbedReply(tuple(map(tuple, vectors)), spec.name, spec.fingerprint, tuple(packed))
+    return EmbedReply(tuple(map(tuple, vectors)), spec.name, spec.fingerprint, tuple(answers))
 
 
-def _packed(states: TokenStates) -> EmbeddedTokens:
-    packed = base64.b64encode(states.states.astype("<f2").tobytes())
-    return EmbeddedTokens(tuple(states.ids.tolist()), packed.decode())
+def packed(states: TokenStates) -> EmbeddedTokens:
+    """The token states of a text, as the reply has them."""
+    english = "" if states.english is None else _base64(states.english)
+    return EmbeddedTokens(tuple(states.ids.tolist()), _base64(states.states), english)
+
+
+def _base64(numbers: NDArray[np.float32]) -> str:
+    return base64.b64encode(numbers.astype("<f2").tobytes()).decode()
 
 
 def _check(texts: Sequence[str]) -> None:

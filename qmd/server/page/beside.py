@@ -1,8 +1,5 @@
 """
-What stands beside a note: the trees of folders and tags, and the notes that links join to it.
-
-Draws a note and its neighbours: on the left those that link to it, on the right its own links. The
-names stand in rows, so that all of them can be read, and the rows bend around the note.
+Shows what stands beside a note: the notes that links join to it, the trees of folders and tags.
 """
 
 from __future__ import annotations
@@ -19,6 +16,10 @@ from qmd.server.page.links import address, note_address
 from qmd.server.page.views import PageView, Shown, Visit
 from qmd.values.graph import Backlinks, Neighbourhood, NoteLinks, TagCount
 from qmd.values.text import file_stem
+
+# --- a note and its neighbours ----------------------------------------------------------
+# On the left stand those that link to it, on the right its own links. The names stand in rows, so
+# that all of them can be read, and the rows bend around the note.
 
 #: Neighbours in the large drawing; the small one has room for `MOST_IN_COLUMN`.
 MOST_DRAWN = 40
@@ -188,6 +189,8 @@ def _counts(files: Iterable[str | None]) -> dict[str, int]:
     return counts
 
 
+# --- trees ------------------------------------------------------------------------------
+
 #: Entries of one folder that are listed at once, collections among them.
 MOST_LISTED = 200
 
@@ -225,12 +228,12 @@ class TreeLevel:
     The entries of a folder, its folders first.
 
     Attributes:
-        before, behind: Addresses of the entries that are left out; "" if there are none.
+        before, after: Addresses of the entries that are left out; "" if there are none.
     """
 
     entries: Sequence[TreeEntry]
     before: str = ""
-    behind: str = ""
+    after: str = ""
 
 
 def tree(kb: KnowledgeBase, file: str = "", *, start: str = "") -> TreeLevel:
@@ -261,9 +264,9 @@ def _level(
     if not start and len(paths) > MOST_LISTED and chosen > paths[-2] and chosen > folder:
         start = chosen  # what the person looks at stands in the list, however long that is
         paths = kb.paths_from(folder, limit=MOST_LISTED + 1, start=start)
-    behind = ""
+    after = ""
     if len(paths) > MOST_LISTED:
-        behind = f"{folder_view(folder)}?from={address(paths.pop())}"
+        after = f"{folder_view(folder)}?from={address(paths.pop())}"
     entries = [
         TreeEntry(
             name=path.removeprefix(folder).removesuffix("/" if path.endswith("/") else ".md"),
@@ -276,7 +279,7 @@ def _level(
         for path in paths
     ]
     entries.sort(key=lambda each: (not each.is_folder, _natural(each.name)))
-    return TreeLevel(entries, folder_view(folder) if start else "", behind)
+    return TreeLevel(entries, folder_view(folder) if start else "", after)
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

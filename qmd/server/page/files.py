@@ -1,9 +1,9 @@
 """
-The files of collections as bytes or text, and pictures that the page has made.
+Serves the files of collections as bytes or text, and pictures that the page has made.
 
-The files of collections: ``/file/{collection/path}`` as bytes, ``/raw/{collection/path}`` as text.
-They come from strangers. So a browser shows only images, sound and video of listed types, offers
-all else for download, and gives none of them the rights of the page (``sandbox``).
+A file is at ``/file/{collection/path}`` as bytes, at ``/raw/{collection/path}`` as text. Files come
+from strangers. So a browser shows only images, sound and video of listed types, offers all else for
+download, and gives none of them the rights of the page (``sandbox``).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def disposition(name: str) -> str:
 
 
 def _range(match: re.Match[str], size: int) -> tuple[int, int]:
-    """The first byte of a range and the one behind it."""
+    """The first byte of a range and the one after it."""
     if not match[1]:
         return max(0, size - int(match[2])), size
     return int(match[1]), min(size, int(match[2]) + 1) if match[2] else size

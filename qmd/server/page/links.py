@@ -19,7 +19,7 @@ from qmd.values.documents import Link
 from qmd.values.graph import NoteLink, View
 from qmd.values.text import NOTE_SUFFIXES, link_anchor, link_path, path_from
 
-#: The most links of one text that are resolved; those behind them are shown as missing.
+#: The most links of one text that are resolved; those after them are shown as missing.
 MAX_LINKS = 20_000
 
 #: In a text with more links to headings and blocks of other notes, these are not looked for.

@@ -109,7 +109,7 @@ class MailView:
         threads: Of a part of the mailbox; empty where messages are shown.
         mails: Of one conversation; a part of a long one.
         others: The messages of the conversation in all files, by date.
-        before, behind: The numbers of the first messages of the conversations beside this one.
+        before, after: The numbers of the first messages of the conversations beside this one.
         part, parts: Of the list or of the conversation.
         total: How many conversations, or how many messages of this one, there are.
     """
@@ -118,7 +118,7 @@ class MailView:
     mails: Sequence[ShownMail] = ()
     others: Sequence[OtherMail] = ()
     before: int | None = None
-    behind: int | None = None
+    after: int | None = None
     is_of_box: bool = False
     part: int = 1
     parts: int = 1
@@ -177,7 +177,7 @@ def _thread(
     return MailView(
         mails=mails,
         before=threads[chosen - 1][0].number if chosen else None,
-        behind=threads[chosen + 1][0].number if chosen + 1 < len(threads) else None,
+        after=threads[chosen + 1][0].number if chosen + 1 < len(threads) else None,
         is_of_box=True,
         part=part,
         parts=len(groups),

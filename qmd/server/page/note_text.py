@@ -65,8 +65,8 @@ def parts_of(text: str) -> list[PagePart]:
     """
     Cut a text into parts of about `PART` characters, in linear time.
 
-    A cut is made before a heading if there is one in the second half of the part, else behind an
-    empty line, else behind a line; only a line that is longer than a part is cut itself. A fenced
+    A cut is made before a heading if there is one in the second half of the part, else after an
+    empty line, else after a line; only a line that is longer than a part is cut itself. A fenced
     block of code is cut only if it fills that half.
     """
     parts = []
@@ -180,12 +180,12 @@ def _focused(html: str) -> str:
 
 
 def _cut(text: str, middle: int, end: int, blocks: Sequence[_CodeBlock]) -> int:
-    for mark, behind in (("\n#", 1), ("\n\n", 2), ("\n", 1)):
+    for mark, after in (("\n#", 1), ("\n\n", 2), ("\n", 1)):
         at = text.rfind(mark, middle, end)
         while at >= 0:
-            block = _block_around(blocks, at + behind)
+            block = _block_around(blocks, at + after)
             if block is None:
-                return at + behind
+                return at + after
             at = text.rfind(mark, middle, max(middle, block.start))
     at = text.rfind("\n", middle, end)
     return at + 1 if at >= 0 else end

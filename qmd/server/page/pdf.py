@@ -121,11 +121,11 @@ class _PageText:
 
 
 def _text_of(lines: Sequence[str], places: Sequence[DocumentAnchor], number: int) -> _PageText:
-    """The lines of a page; none, behind those of the pages before it, if it has no text."""
-    behind = bisect_right(places, number, key=_number)
-    end = places[behind].line - 1 if behind < len(places) else len(lines)
-    if behind and _number(places[behind - 1]) == number:
-        first = places[behind - 1].line
+    """The lines of a page; none, after those of the pages before it, if it has no text."""
+    after = bisect_right(places, number, key=_number)
+    end = places[after].line - 1 if after < len(places) else len(lines)
+    if after and _number(places[after - 1]) == number:
+        first = places[after - 1].line
         return _PageText(first, lines[first - 1 : end])
     return _PageText(end + 1, ())
 

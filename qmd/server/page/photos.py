@@ -55,14 +55,14 @@ def _grid(visit: Visit) -> Shown:
 def _photo(visit: Visit) -> Shown:
     file, chosen = _photo_file(visit.file), _chosen(visit)
     metadata = visit.kb.metadata_of_photo(file)
-    before, behind = visit.kb.photos_beside(file, chosen)
+    before, after = visit.kb.photos_beside(file, chosen)
     values = {
         "file": file,
         "title": metadata.title or file.rpartition("/")[2],
         "photo": metadata,
         "state": visit.kb.file_version(file),
         "before": before,
-        "behind": behind,
+        "after": after,
         "query": _query(chosen),
         "typed": visit.form if visit.problem else None,
         "has_picture": metadata.kind != "HEIC",

@@ -329,7 +329,7 @@ class Site:
 
     def html(self, request: Request, template: str, values: Mapping[str, object]) -> str:
         """The HTML of a page, or of a part of one."""
-        return templating.rendered(
+        return templating.rendered_template(
             template,
             self.language(request),
             {

@@ -1,14 +1,4 @@
-"""
-What the page is made of: templates, words in two languages, styles and scripts.
-
-The words of the page, in English and Chinese. ``texts/VIEW.toml`` holds both languages of a text
-side by side::
-
-    placeholder = { en = "Search your notes", zh = "搜索笔记" }
-
-A template asks for it as ``t("VIEW.placeholder")``, and names what a text has in braces:
-``t("VIEW.count", n=3)``.
-"""
+"""Has what the page is made of: templates, words in two languages, styles and scripts."""
 
 from __future__ import annotations
 
@@ -69,7 +59,7 @@ def environment() -> Environment:
     return templates
 
 
-def rendered(name: str, language: Language, values: Mapping[str, object]) -> str:
+def rendered_template(name: str, language: Language, values: Mapping[str, object]) -> str:
     """The HTML of a template, which has the texts of the page and of the engine by functions."""
     texts = page_texts()
 
@@ -149,6 +139,8 @@ def _local(value: str | datetime) -> datetime:
     return value.astimezone()
 
 
+# --- styles and scripts -----------------------------------------------------------------
+
 _TYPES = {
     ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
     ".webmanifest": "application/manifest+json",
@@ -207,6 +199,14 @@ def static_files() -> StaticFiles:
     """The files, read once for all servers of this process."""
     return StaticFiles()
 
+
+# --- the words of the page, in English and Chinese --------------------------------------
+# ``texts/VIEW.toml`` holds both languages of a text side by side::
+#
+#     placeholder = { en = "Search your notes", zh = "搜索笔记" }
+#
+# A template asks for it as ``t("VIEW.placeholder")``, and names what a text has in braces:
+# ``t("VIEW.count", n=3)``.
 
 if sys.version_info >= (3, 11):
     import tomllib

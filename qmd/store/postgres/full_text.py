@@ -1,13 +1,4 @@
-"""
-Stores what full text searches, and searches it: expressions go in, ids with bm25 come out.
-
-Searches full text: a match expression goes in, document ids with bm25 come out. An expression
-becomes SQL over ``z_postings``: each phrase a query of its documents, with the sum of the weights
-of its occurrences; the operators INTERSECT, UNION and EXCEPT of these.
-
-Tokens are those that SQLite's FTS5 makes of a text, with their places, so stems and accents are the
-same in both engines. Texts are split into words here, and FTS5 tells the tokens of each new word.
-"""
+"""Stores what full text searches, and searches it: expressions go in, ids with bm25 come out."""
 
 from __future__ import annotations
 
@@ -153,8 +144,12 @@ class PostgresFullText(FullText):
         return [document_id for (document_id,) in rows]
 
 
+# --- searching --------------------------------------------------------------------------
+# An expression becomes SQL over ``z_postings``: each phrase a query of its documents, with the sum
+# of the weights of its occurrences; the operators INTERSECT, UNION and EXCEPT of these.
+
 _OPERATORS = {"all": " INTERSECT ", "any": " UNION ", "but not": " EXCEPT "}
-#: Sorts behind every token that begins with what stands before it.
+#: Sorts after every token that begins with what stands before it.
 _LAST = "\U0010ffff"
 #: From so many words on, a phrase is looked up word by word: the server takes 60 ms to plan joins
 #: of eight.
@@ -366,11 +361,16 @@ def _places_of_many(words: tuple[str, ...], prefix: bool, values: list[object]) 
     )
 
 
+# --- storing ----------------------------------------------------------------------------
+# Tokens are those that SQLite's FTS5 makes of a text, with their places, so stems and accents are
+# the same in both engines. Texts are split into words here, and FTS5 tells the tokens of each new
+# word.
+
 #: A place is the number of the field, shifted by this, plus the position in the field.
 FIELD_BITS = 26
 #: Characters of the longest token that is stored whole: an index of PostgreSQL has 2,704 bytes.
 LONGEST = 400
-#: Before and behind these characters a token of FTS5 ends, whatever it is.
+#: Before and after these characters a token of FTS5 ends, whatever it is.
 WORDS = re.compile(r"[^\x00-/:-@\[-`{-\x7f\s]+")
 #: A word of these characters is one token, as it is; half of the words of Chinese texts occur once.
 OWN_TOKEN = re.compile("[\u3041-\u3096\u30a1-\u30fa\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{1,400}")

@@ -296,6 +296,12 @@ class Sql(NamedTuple):
         """As `SqlDialect.array`."""
         return self.dialect.array(values)
 
+    def in_collections(self, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
+        """A condition on ``documents d``, empty for all collections, and the values to bind."""
+        if not collection_ids:
+            return "", []
+        return f" AND d.collection_id {self.among}", [self.array(collection_ids)]
+
     def run(self, sql: str, values: Sequence[object] = (), *, as_binary: bool = False) -> Cursor:
         """``as_binary``: long byte strings take half of the room on their way from a server."""
         statement = self.dialect.statement(sql)
@@ -323,7 +329,7 @@ class Sql(NamedTuple):
     ) -> Iterator[Row]:
         """
         The rows of a statement in which ``{}`` stands for the condition that a column is one of the
-        keys; the other values stand behind it.
+        keys; the other values stand after it.
         """
         for condition, some in self.dialect.any_of(list(set(keys))):
             yield from self.run(sql.format(condition), [*some, *values], as_binary=True)

@@ -14,7 +14,7 @@ from qmd.store import sql as capabilities
 from qmd.store.sql import Sql
 from qmd.system import clock
 from qmd.values import Context
-from qmd.values.text import whole
+from qmd.values.text import replace_halves
 
 if TYPE_CHECKING:
     from qmd.values import Collection
@@ -83,7 +83,7 @@ class Collections:
         Raises:
             CollectionNotFoundError: There is none; the error names similar ones.
         """
-        name = whole(name)
+        name = replace_halves(name)
         collections = self._collections("WHERE c.name = ?", [name])
         if not collections:
             raise CollectionNotFoundError(name, self._similar(name))

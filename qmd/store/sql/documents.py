@@ -9,7 +9,7 @@ from qmd.records import NamedTuple
 from qmd.store.sql import Sql, SqlDialect, path_below, path_values
 from qmd.store.sql.filters import Selection
 from qmd.values import DocumentInfo
-from qmd.values.text import file_stem, fold, name_key, whole
+from qmd.values.text import file_stem, fold, name_key, replace_halves
 
 if TYPE_CHECKING:
     from qmd.values import DocumentAnchor
@@ -363,7 +363,7 @@ class Documents:
 
     def entries(self, collection: str, prefix: str, limit: int, start: str = "") -> list[str]:
         """
-        The first paths that begin with ``prefix``, cut behind the next slash, each once.
+        The first paths that begin with ``prefix``, cut after the next slash, each once.
 
         ``notes/20`` gives the folder ``notes/2025/`` and the document ``notes/20.md``, in order.
         One step in the index for each of them. Those before ``start``, an entry, are left out.
@@ -447,7 +447,7 @@ class Documents:
 
         Letter case and Unicode form do not matter; a file may be named with ``.md`` or without.
         """
-        name = whole(name)
+        name = replace_halves(name)
         if kind == "file name":
             if "/" in name:
                 return []  # name_key would take it for a path

@@ -11,7 +11,7 @@ from qmd.store.sql import Sql, path_below, path_values, shared
 from qmd.system import clock
 from qmd.values import FileState, NewDocument, SkippedFile
 from qmd.values.reports import SkipCount, WarnedDocument
-from qmd.values.text import name_key, whole
+from qmd.values.text import name_key, replace_halves
 
 
 class StoredFile(NamedTuple):
@@ -168,7 +168,7 @@ class Files:
         return self._sql.all(
             SkippedFile,
             f"{_SKIPS} WHERE s.reason = ? ORDER BY c.name, s.path LIMIT ? OFFSET ?",
-            [whole(reason), limit, offset],
+            [replace_halves(reason), limit, offset],
         )
 
     def warned(self, *, offset: int, limit: int) -> list[WarnedDocument]:

@@ -13,6 +13,7 @@ from qmd import values as qmd_values
 from qmd.records import NamedTuple
 from qmd.store.sql import Sql, SqlDialect, path_below, path_values
 from qmd.store.sql.collections import Collections
+from qmd.values.text import replace_halves
 
 if TYPE_CHECKING:
     from qmd.values import Filters
@@ -96,7 +97,7 @@ def select(
     """As `qmd.store.reader.Reader.select`."""
     parts: list[_Condition] = []
     values: list[object] = []
-    ids = _ids(sql, [_storable(name) for name in filters.collections])
+    ids = _ids(sql, [replace_halves(name) for name in filters.collections])
     if ids:
         parts.append(_Condition(f"d.collection_id IN ({', '.join(map(str, ids))})"))
     if filters.path and filters.path.strip("/"):
@@ -128,7 +129,7 @@ def _below(sql: Sql, path: str, values: list[object]) -> _Condition:
 
     Its values are appended to ``values``.
     """
-    prefix = _storable(path).removeprefix("qmd://").strip("/")
+    prefix = replace_halves(path).removeprefix("qmd://").strip("/")
     collection, _, rest = prefix.partition("/")
     values += [*path_values(prefix), collection]
     named = "d.collection_id = (SELECT id FROM collections WHERE name = ?)"
@@ -199,7 +200,7 @@ def _property_filters(
 
 def _meets(sql: Sql, group: Sequence[str | PropertyCondition], values: list[object]) -> _Condition:
     """The condition for one of these tags and conditions; its values are appended to ``values``."""
-    tags = [_storable(each).lstrip("#") for each in group if isinstance(each, str)]
+    tags = [replace_halves(each).lstrip("#") for each in group if isinstance(each, str)]
     conditions = [each for each in group if not isinstance(each, str)]
     alternatives, short_ids, indexed_ids = [], "", ""
     if len(tags) > _FEW_TAGS:
@@ -386,11 +387,6 @@ def _ids(sql: Sql, names: Sequence[str]) -> list[int]:
     if not names:
         return []
     return Collections(sql).ids(names)
-
-
-def _storable(text: str) -> str:
-    """Lone surrogates, which no stored text holds and no engine takes, as ``?``."""
-    return text.encode("utf-8", "replace").decode()
 
 
 class Overlap(NamedTuple):

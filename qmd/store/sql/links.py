@@ -190,7 +190,7 @@ class Links:
         )
 
     def has_folder(self, collection: str, path: str) -> bool:
-        # "0" is the character behind "/".
+        # "0" is the character after "/".
         row = self._sql.first(
             " UNION ALL ".join(
                 f"SELECT 1 FROM collections c {self._sql.dialect.first} {table} f"

@@ -236,7 +236,7 @@ class Embeddings:
         Raises:
             ModelMismatchError: The model is neither the active nor the coming one.
         """
-        condition, values = self._of_collections(collection_ids)
+        condition, values = self._sql.in_collections(collection_ids)
         waits = WAITING[self._column(model)][outdated]
         return chunk_texts(
             self._sql,
@@ -251,7 +251,7 @@ class Embeddings:
         ``model`` None stands for the active model; without one, all chunks are counted.
         """
         column = "model_id" if model is None else self._column(model)
-        condition, values = self._of_collections(collection_ids)
+        condition, values = self._sql.in_collections(collection_ids)
         join = " JOIN documents d ON d.id = k.document_id" if condition else ""
         return sum(
             self._sql.number(
@@ -276,7 +276,7 @@ class Embeddings:
             documents: Of at most so many documents.
             after: Only of the documents that come after that of this chunk.
         """
-        condition, values = self._of_collections(collection_ids)
+        condition, values = self._sql.in_collections(collection_ids)
         if after is not None:
             condition += " AND (d.modified_at, d.id) < (?, ?)"
             values += [after.modified_at, after.document_id]
@@ -309,12 +309,6 @@ class Embeddings:
         )
         return dict(rows)
 
-    def _of_collections(self, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
-        """A condition on ``documents d``, empty for all collections, and the values to bind."""
-        if not collection_ids:
-            return "", []
-        return f" AND d.collection_id {self._sql.among}", [self._sql.array(collection_ids)]
-
 
 class EmbeddingsWriter(Embeddings):
     """Stores vectors."""
@@ -330,7 +324,7 @@ class EmbeddingsWriter(Embeddings):
         """
         column = self._column(model)
         MetaWriter(self._sql).put(f"{ENGLISH_UP_TO}{model.id}", "0")
-        condition, values = self._of_collections(collection_ids)
+        condition, values = self._sql.in_collections(collection_ids)
         if condition:
             condition = (
                 " AND hash IN (SELECT k.hash FROM chunks k JOIN documents d"
@@ -426,7 +420,7 @@ def chunk_texts(sql: Sql, clauses: str, values: Sequence[object]) -> list[ChunkT
     The chunks that the clauses select.
 
     Args:
-        clauses: SQL behind ``FROM chunks k JOIN documents d``.
+        clauses: SQL after ``FROM chunks k JOIN documents d``.
     """
     rows = sql.run(
         "SELECT k.id, coalesce(k.next_hash, k.hash), d.title, k.heading_path, k.document_id,"
@@ -584,11 +578,8 @@ class Tokens:
             f" WHERE k.{column} = ? AND k.next_hash IS NULL"
             " AND NOT EXISTS (SELECT 1 FROM z_token_states t WHERE t.embedding_id = e.id)"
         )
-        values: list[object] = [model.id, model.id]
-        if collection_ids:
-            clauses += f" AND d.collection_id {self._sql.among}"
-            values.append(self._sql.array(collection_ids))
-        return clauses, values
+        condition, values = self._sql.in_collections(collection_ids)
+        return clauses + condition, [model.id, model.id, *values]
 
     def count(self) -> int:
         """How many chunks have token states of the active model; a scan of all chunks."""

@@ -68,7 +68,7 @@ class Pictures:
 
     def count_waiting(self, read_by: str, collection_ids: Sequence[int] = ()) -> int:
         """How many pictures are to be read by ``read_by``, of all or some collections."""
-        condition, values = self._of_collections(collection_ids)
+        condition, values = self._sql.in_collections(collection_ids)
         return self._sql.number(
             f"SELECT count(*) FROM {_WITH_TEXTS} JOIN documents d ON d.id = p.document_id"
             f" WHERE {_WAITS}{condition}",
@@ -107,12 +107,6 @@ class Pictures:
         )
         return [(name, path) for name, path in rows]
 
-    def _of_collections(self, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
-        """A condition on ``documents d``, empty for all collections, and the values to bind."""
-        if not collection_ids:
-            return "", []
-        return f" AND d.collection_id {self._sql.among}", [self._sql.array(collection_ids)]
-
 
 class PicturesWriter(Pictures):
     """Hands pictures out to those who read them, and stores what they have read."""
@@ -139,7 +133,7 @@ class PicturesWriter(Pictures):
         Returns:
             None if there is none, or others have claimed all that wait.
         """
-        condition, values = self._of_collections(collection_ids)
+        condition, values = self._sql.in_collections(collection_ids)
         passed_over = list(but_not)
         if passed_over:
             condition += f" AND NOT p.document_id {self._sql.among}"
@@ -195,7 +189,7 @@ class PicturesWriter(Pictures):
 
     def forget(self, collection_ids: Sequence[int] = ()) -> None:
         """Let pictures wait again, all or those of some collections; their texts are dropped."""
-        condition, values = self._of_collections(collection_ids)
+        condition, values = self._sql.in_collections(collection_ids)
         self._sql.run(
             "DELETE FROM z_picture_texts WHERE EXISTS (SELECT 1 FROM z_pictures p JOIN documents d"
             " ON d.id = p.document_id WHERE p.source = z_picture_texts.source"

@@ -202,7 +202,7 @@ class Tags:
 
 
 _TASK_COLUMNS = "line, status, text, tags, priority, due, scheduled, start, finished"
-#: Without a priority a task comes behind those of medium priority, as in Obsidian Tasks.
+#: Without a priority a task comes after those of medium priority, as in Obsidian Tasks.
 _ORDER = "t.due IS NULL, t.due, coalesce(t.priority, 3.5), c.name, d.path, t.line"
 
 

@@ -1,10 +1,5 @@
 """
-What processes leave for each other: values by key, unfinished writes, answers of models.
-
-The temporary files of unfinished writes. A killed process leaves its temporary files behind; their
-records tell the next process where. On a server each record names its machine. Records of other
-machines count only where their files are here, too, as on a volume that machines share: else their
-files would be taken for files that are gone.
+Stores what processes leave for each other: values by key, unfinished writes, answers of models.
 """
 
 from __future__ import annotations
@@ -60,6 +55,13 @@ def advance_vectors(sql: Sql, *, remade: bool = False) -> None:
     """Call this in the transaction of every change; ``remade``: vectors that exist may differ."""
     epoch, count = vector_version(sql)
     MetaWriter(sql).put(VECTORS, f"{epoch + 1}:0" if remade else f"{epoch}:{count + 1}")
+
+
+# --- the temporary files of unfinished writes -------------------------------------------
+# A killed process leaves its temporary files behind; their records tell the next process where. On
+# a server each record names its machine. Records of other machines count only where their files are
+# here, too, as on a volume that machines share: else their files would be taken for files that are
+# gone.
 
 
 class PendingWrites:

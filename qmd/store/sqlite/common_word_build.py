@@ -78,7 +78,7 @@ class _Node:
         self.steps: list[PlanStep] = []
 
     def add(self, node: _Node, least: int) -> None:
-        """Add a node that is complete; the next one begins behind it."""
+        """Add a node that is complete; the next one begins after it."""
         self.first = self.first or node.first
         self.last = node.last
         self.documents += node.documents

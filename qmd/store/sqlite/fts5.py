@@ -1,13 +1,5 @@
 """
-The language of FTS5, and the words for which a table of our own answers.
-
-Says which words the table ``z_common_words`` has, for expressions that would take full text long.
-FTS5 counts the documents that match in 30 ns each, but it scores them in a microsecond each, all of
-them, to find the best ten. So a large database stores for its most common words which documents
-hold them, and how often. An expression of several words is evaluated leaf by leaf: common words
-from this table, all others by full text (`qmd.store.sqlite.common_word_scores`).
-
-The table is a snapshot. Documents that were changed since are looked up in full text.
+Speaks FTS5: its expressions and its tokens, and the common words for which a table answers instead.
 """
 
 from __future__ import annotations
@@ -83,6 +75,15 @@ def _index() -> Connection:
     connection.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab (texts, instance)")
     return connection
 
+
+# --- common words -----------------------------------------------------------------------
+# FTS5 counts the documents that match in 30 ns each, but it scores them in a microsecond each, all
+# of them, to find the best ten. So a large database stores in ``z_common_words`` which documents
+# hold its most common words, and how often. An expression of several words is evaluated leaf by
+# leaf: common words from this table, all others by full text
+# (`qmd.store.sqlite.common_word_scores`).
+#
+# The table is a snapshot. Documents that were changed since are looked up in full text.
 
 #: ``z_common_words.frequencies`` are sums of weights times this number, so they are whole.
 WEIGHT_SCALE = 10

@@ -257,13 +257,17 @@ def _open(
         if tolerant:
             connection.execute("PRAGMA writable_schema = ON")
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute(
-            "PRAGMA schema_version"
-        ).fetchone()  # reads the file: fails here if at all
+        schema_version(connection)  # reads the file: fails here if at all
     except (Error, errors.RequestEndedError):
         connection.close()
         raise
     return connection
+
+
+def schema_version(connection: Connection) -> int:
+    """A number that changes with each table, index, view and trigger that is made or dropped."""
+    (version,) = connection.execute("PRAGMA schema_version").fetchone()
+    return int(version)
 
 
 def missing_database(path: Path) -> errors.DatabaseMissingError:

@@ -196,7 +196,7 @@ def _saved(
 
 def _ids(source: Connection, table: str) -> set[int]:
     """The ids of all rows, as far as the table or one of its indexes still leads to them."""
-    # What lies behind a broken page is reached from the other end, or by an index.
+    # What lies after a broken page is reached from the other end, or by an index.
     queries = [f"SELECT id FROM {table} ORDER BY id {order}" for order in ("ASC", "DESC")]
     try:
         indexes = [row[1] for row in source.execute(f"PRAGMA index_list({table})")]

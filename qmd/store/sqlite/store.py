@@ -22,6 +22,7 @@ from qmd.store.sqlite.library import (
     damaged,
     library,
     missing_database,
+    schema_version,
     translate,
 )
 from qmd.store.store import LOCK_TIMEOUT_S, Store
@@ -71,6 +72,7 @@ class SqliteStore(Store):
         self._progress = progress
         self._connections = Connections(path, timeout_s, self._on_replaced)
         self._gathering: CommonWordBuild | None = None
+        self._schema: int | None = None  # SQLite's number of the schema that was last checked
         if not exists(path):
             if not create or read_only:
                 raise missing_database(path)
@@ -95,7 +97,9 @@ class SqliteStore(Store):
             reader = self._connections.open(read_only=True)
             current = False
             try:
+                schema = schema_version(reader)  # before it is checked, or a change were missed
                 current = migrate.check(reader, path)
+                self._schema = schema if current else None
             finally:
                 if current and not isinstance(reader, FrozenConnection):
                     self._idle.keep(None, reader)
@@ -138,6 +142,8 @@ class SqliteStore(Store):
                         _restrict(connection, scope)
                 with cancellation.interruptible(connection.interrupt):
                     connection.execute("BEGIN")
+                    if scope is None:  # else the connection may not see what migrations there were
+                        self._require_schema(connection)
                     yield connection
                     connection.execute("COMMIT")
                 keep = not isinstance(connection, FrozenConnection)
@@ -207,6 +213,7 @@ class SqliteStore(Store):
     def _committed(self, connection: Connection, function: Callable[[Writer], T]) -> T:
         connection.execute("BEGIN IMMEDIATE")
         try:
+            self._require_schema(connection)
             result = function(Writer(Sql(connection, SQLITE)))
             connection.execute("COMMIT")
         except BaseException:
@@ -216,6 +223,16 @@ class SqliteStore(Store):
             raise
         self.require_current()  # else it was committed to a file that nobody can open any more
         return result
+
+    def _require_schema(self, connection: Connection) -> None:
+        """
+        Raises:
+            SchemaTooNewError: A newer program has migrated the database while it was open.
+        """
+        schema = schema_version(connection)
+        if schema != self._schema:
+            migrate.require_current(connection, self.path)
+            self._schema = schema
 
     def _migrate(self) -> None:
         def run() -> None:

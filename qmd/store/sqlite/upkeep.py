@@ -1,9 +1,5 @@
 """
-What SQLite does for `qmd.store.sql.upkeep`, and in which order rows fill its pages.
-
-In which order new rows are stored, so that they fill the pages of their table. What a long row has
-left over its last full page lies beside other rows, between 500 and 4,000 bytes of it. In the order
-in which documents come, a sixth of all pages stays empty.
+Does for SQLite what `qmd.store.sql.upkeep` asks, and orders new rows so that they fill its pages.
 """
 
 from __future__ import annotations
@@ -186,6 +182,10 @@ def rebuild_full_text(connection: Connection) -> None:
     """Make the index anew from the texts."""
     cast("Table", _database(connection)["z_documents_fts"]).rebuild_fts()
 
+
+# --- the order of new rows --------------------------------------------------------------
+# What a long row has left over its last full page lies beside other rows, between 500 and 4,000
+# bytes of it. In the order in which documents come, a sixth of all pages stays empty.
 
 PAGE_BYTES = 4096
 #: What a page has for the cells of rows, each with its number and its place in the page. SQLite

@@ -165,7 +165,7 @@ function keysOf(area, save) {
   });
 }
 
-// --- choices: notes behind [[, tags behind #, keys and values of properties ----------------
+// --- choices: notes after [[, tags after #, keys and values of properties ----------------
 
 const OPEN_LINK = /\[\[([^[\]\n|#^]{1,100})$/;
 const OPEN_TAG = /(?:^|\s)#([\p{L}\p{N}_/-]{1,100})$/u;
@@ -207,7 +207,7 @@ function complete(area, placeOf, collection) {
   const list = document.getElementById("links");
   let isTaken = false; // the choice that was just typed is no reason for others
   offer(area, list, {
-    // Enter takes the first note, as in other editors; behind a tag or a value it ends the line.
+    // Enter takes the first note, as in other editors; after a tag or a value it ends the line.
     selectsFirst: () => typedIn(area)?.kind === "link",
     address() {
       const typed = isTaken ? null : typedIn(area);
@@ -223,8 +223,8 @@ function complete(area, placeOf, collection) {
       const start = end - typed.name.length;
       isTaken = true;
       if (typed.kind === "link") {
-        const behind = area.value.startsWith("]]", end) ? 2 : 0;
-        type(area, start, end + behind, `${choice.dataset.link}]]`);
+        const after = area.value.startsWith("]]", end) ? 2 : 0;
+        type(area, start, end + after, `${choice.dataset.link}]]`);
       } else {
         const text = choice.dataset.text.replace(/^#/, "");
         type(area, start, end, typed.key ? text : `${text.replace(/:$/, "")}: `);

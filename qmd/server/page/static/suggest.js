@@ -127,7 +127,7 @@ export function offer(
     if (press(event)) {
       event.preventDefault();
       event.stopImmediatePropagation();
-    } else if (event.key === "ArrowDown" && !selectsFirst()) close(); // behind the last one the hits follow
+    } else if (event.key === "ArrowDown" && !selectsFirst()) close(); // after the last one the hits follow
   });
   list.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus
   list.addEventListener("click", (event) => {

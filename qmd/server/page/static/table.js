@@ -187,8 +187,8 @@ export function editTable(area, type, say) {
     const words = markdownOf(table);
     if (isNew) {
       const gap = (text) => (text === "" || text.endsWith("\n\n") ? "" : text.endsWith("\n") ? "\n" : "\n\n");
-      const behind = area.value.slice(caret).startsWith("\n") ? "\n" : "\n\n";
-      type(caret, caret, gap(area.value.slice(0, caret)) + words + behind);
+      const after = area.value.slice(caret).startsWith("\n") ? "\n" : "\n\n";
+      type(caret, caret, gap(area.value.slice(0, caret)) + words + after);
       return;
     }
     const start = lines.slice(0, table.first).join("\n").length + (table.first > 0 ? 1 : 0);
