@@ -154,7 +154,9 @@ def _errors() -> str:
     """A table of the errors whose codes clients get."""
     lines = [
         "\n## Errors\n",
-        "The header `Qmd-Error` has one of these codes. An endpoint lists its own; an error",
+        "The header `Qmd-Error` has one of these codes. An endpoint lists its own, beside those",
+        "that any may send: `invalid_input`, `out_of_scope`, those of 503 and 507, and, if it",
+        "writes, `outside_write_roots`, `read_only` and `writes_forbidden`. An error",
         "without a code is one of HTTP, such as 405, or one whose cause only the log has (500).\n",
         "| code | status | when | what to do |\n|---|---|---|---|",
     ]

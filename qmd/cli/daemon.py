@@ -10,6 +10,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,7 +20,7 @@ from qmd.cli.command import command
 from qmd.cli.session import Session, lasting_name, session
 from qmd.cli.terminal import escape_json, note, one_line, paint, write
 from qmd.config import SETTINGS, Setting
-from qmd.errors import ConflictError, NotFoundError, QmdError
+from qmd.errors import ConfigError, ConflictError, NotFoundError, QmdError
 from qmd.system import clock, installation, running
 from qmd.system.log_file import LogReader, files_of_log, log_file
 from qmd.system.user_dirs import moved_directories
@@ -36,10 +37,12 @@ def start_in_background(ctx: click.Context) -> None:
 
     Raises:
         ConflictError: A server of this database runs already.
+        ConfigError: Its address cannot be kept beside the database.
         QmdError: The server ended, or does not answer in time.
     """
     database = session().settings.db
     refuse_second_server(database, "'qmd server stop' ends it.")
+    _require_writable(running.file_for(database).parent)
     arguments, secret = typed_server(ctx)
     environment = os.environ | secret
     chosen: list[str] = []
@@ -69,6 +72,18 @@ def refuse_second_server(database: DatabaseLocation, hint: str) -> None:
         raise ConflictError(
             f"A server of this database runs already: {server.url} (process {server.pid}).",
             hint=hint,
+        )
+
+
+def _require_writable(directory: Path) -> None:
+    """Raises ConfigError: No file can be made in a directory; one that is missing will be made."""
+    # A server there would serve, and neither this command nor 'qmd server stop' could find it.
+    if directory.exists() and not os.access(directory, os.W_OK):
+        raise ConfigError(
+            f"The address of the server cannot be kept beside the database: {directory} is not "
+            "writable.",
+            hint="Run it in the foreground (qmd server --transport http), which needs no such "
+            "file; or make the directory writable.",
         )
 
 

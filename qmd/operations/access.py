@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from qmd.errors import CollectionNotFoundError, NotFoundError
+from qmd.errors import CollectionNotFoundError, ConflictError, NotFoundError
 from qmd.operations.definition import operation
 from qmd.values.access import AccessToken, AuditEntry, NewAccessToken
 from qmd.values.facts import Describe, Range, Shell
@@ -26,7 +26,7 @@ _SEVERAL = "COLLECTION[,COLLECTION]..."
         "qmd server token create agent --read docs --write inbox --expires 90d",
         "qmd server token create bea --read docs --push bea    # for qmd server push",
     ),
-    errors=(CollectionNotFoundError,),
+    errors=(CollectionNotFoundError, ConflictError),
     lane="write",
 )
 def create_token(

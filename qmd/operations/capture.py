@@ -19,6 +19,7 @@ _ERRORS = (
     errors.OutsideRootsError,
     errors.InvalidPathError,
     errors.NotFoundError,
+    errors.CollectionNotFoundError,
     errors.FileAccessError,
 )
 
@@ -116,7 +117,7 @@ def saved(replied: Replied) -> str:
     bodies=({"url": "https://example.org/article"},),
     lane="web",
     idempotent=False,
-    errors=(*_ERRORS, errors.WebPageError),
+    errors=(*_ERRORS, errors.ConflictError, errors.WebPageError),
 )
 def save_page(
     kb: KnowledgeBase,

@@ -122,8 +122,11 @@ def _chat_exported(replied: Replied) -> ChatExported:
     errors=(
         errors.ChatNotFoundError,
         errors.AmbiguousNameError,
+        errors.InvalidPathError,
         errors.ConflictError,
+        errors.EditError,
         errors.OutsideRootsError,
+        errors.FileAccessError,
     ),
     lane="write",
 )

@@ -368,7 +368,13 @@ def _created(replied: Replied) -> str:
     group="write",
     lane="write",
     bodies=({"when": "today"},),
-    errors=(errors.OutsideRootsError, errors.CollectionNotFoundError, errors.NotFoundError),
+    errors=(
+        errors.OutsideRootsError,
+        errors.CollectionNotFoundError,
+        errors.NotFoundError,
+        errors.InvalidPathError,
+        errors.FileAccessError,
+    ),
 )
 def create_periodic_note(
     kb: KnowledgeBase, when: When = "today", collection: InCollection = None

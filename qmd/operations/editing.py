@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from qmd.errors import ConflictError, DocumentNotFoundError, EditError, OutsideRootsError
+from qmd.errors import (
+    AmbiguousNameError,
+    ConflictError,
+    DocumentNotFoundError,
+    EditError,
+    FileAccessError,
+    FileChangedError,
+    InvalidPathError,
+    NotFoundError,
+    OutsideRootsError,
+)
 from qmd.operations import edit_texts
 from qmd.operations.definition import Replied, operation
 from qmd.system.session import current_session
@@ -16,7 +26,16 @@ if TYPE_CHECKING:
 
 FAMILY = {"toolset": "edit", "group": "write"}
 
-_ERRORS = (OutsideRootsError, DocumentNotFoundError, ConflictError)
+_ERRORS = (
+    OutsideRootsError,
+    DocumentNotFoundError,
+    NotFoundError,
+    AmbiguousNameError,
+    ConflictError,
+    EditError,
+    FileChangedError,
+    FileAccessError,
+)
 _SCALARS = ["string", "number", "boolean"]
 _Value = str | bool | int | float | list[str | bool | int | float]
 
@@ -30,6 +49,7 @@ IfDocid = Annotated[
     AsSent(),  # a blank one is refused: a variable that is not set must not lift the guard
     Describe("Refuse if the docid is another by now", zh="若笔记的 docid 已不是它则拒绝"),
     InSchema(pattern="^#?[0-9a-fA-F]{6,64}$"),
+    AsSent(),  # were a blank one absent, a client whose variable is empty would lose the guard
     Shell("DOCID"),
 ]
 Preview = Annotated[bool, Describe("Only show the diff", zh="不写入，只显示差异")]
@@ -227,7 +247,7 @@ def delete_note(
     ),
     lane="write",
     idempotent=False,
-    errors=_ERRORS,
+    errors=(*_ERRORS, InvalidPathError),
 )
 def move_note(
     kb: KnowledgeBase,
@@ -278,7 +298,7 @@ def _undone(replied: Replied) -> str:
     bodies=({"change": 12}, {"session": True}),
     lane="write",
     idempotent=False,
-    errors=_ERRORS,
+    errors=(OutsideRootsError, NotFoundError, ConflictError, FileChangedError, FileAccessError),
 )
 def undo(
     kb: KnowledgeBase,

@@ -151,8 +151,10 @@ def _remembered(replied: Replied) -> str:
     errors=(
         errors.OutsideRootsError,
         errors.AmbiguousNameError,
+        errors.InvalidPathError,
         errors.ConflictError,
         errors.EditError,
+        errors.FileAccessError,
     ),
 )
 def remember(
@@ -207,8 +209,10 @@ def remember(
     errors=(
         errors.OutsideRootsError,
         errors.DocumentNotFoundError,
+        errors.NotFoundError,
         errors.AmbiguousNameError,
         errors.EditError,
+        errors.FileAccessError,
     ),
 )
 def forget(

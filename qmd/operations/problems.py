@@ -145,7 +145,10 @@ def expectation(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return " or ".join(map(_shown, schema["enum"]))
     low, high = schema.get("minimum"), schema.get("maximum")
-    members = schema.get("items", {}).get("properties")
+    items = schema.get("items", {})
+    members = items.get("properties")
+    if "enum" in items:
+        return f"a list of {expectation(items)}"
     if members:
         fields = [f"{name} ({expectation(member)})" for name, member in members.items()]
         return f"a list of objects with {' and '.join(fields)}"

@@ -298,7 +298,7 @@ class DocumentPage:
         "qmd ls -p status:draft -p 'rating:>4' --sort -rating",
         "qmd ls notes --group-by status --json",
     ),
-    errors=(errors.CollectionNotFoundError,),
+    errors=(errors.CollectionNotFoundError, errors.NotFoundError),
 )
 def documents(
     kb: KnowledgeBase,

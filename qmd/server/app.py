@@ -33,7 +33,7 @@ from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.activity import METRICS_PATH, Activity, CountRequests, Metrics, RequestCounts
 from qmd.server.endpoints.definition import FILE_PATH, RestError
-from qmd.server.failures import failure_of, wants_page
+from qmd.server.failures import AnswerEnded, failure_of, wants_page
 from qmd.server.jobs import Jobs
 from qmd.server.late_mcp import MCP_PATH, LateMcp
 from qmd.server.oauth import ClientTokens, OauthOptions
@@ -115,6 +115,7 @@ def build_app(
         access_log=access_log,
         routes=routes,
         middleware=[
+            Middleware(AnswerEnded),
             Middleware(RequestGuard, security=security, sessions=sessions),
             Middleware(scoped_apps.middleware),
         ],

@@ -7,6 +7,7 @@ failures below. A browser gets the bare page of `Failure` only where the page it
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,7 +16,7 @@ from html import escape
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.errors import QmdError, VectorIndexMissingError
 from qmd.operations import texts
@@ -169,3 +170,38 @@ NO_LOOKUP = Failure(503, "The token cannot be checked now. Try again in a moment
 OLD_LINK = Failure(
     403, "This link was opened before, or is older than a minute.\n\nRun 'qmd open' again."
 )
+STOPPING = Failure(
+    503,
+    "The server stops, and has ended this request; what was finished stays.\n\n"
+    "Ask again in a moment.",
+    {"retry-after": "5"},
+)
+
+
+class AnswerEnded:
+    """
+    ASGI middleware that answers a request which the stopping server ends.
+
+    uvicorn cancels what is not done in time. It would answer with a bare 500, and log the trace of
+    each.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_and_note)
+        except asyncio.CancelledError:
+            if not has_begun:
+                await STOPPING.refuse(send, as_page=wants_page(scope))

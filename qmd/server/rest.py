@@ -14,13 +14,15 @@ from typing import Any, NoReturn
 
 import anyio
 from pydantic_core import to_json
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from qmd.agent.chat import AgentTurn, Chats
 from qmd.agent.turn import TURN_S
-from qmd.errors import InputError, QmdError
+from qmd.errors import InputError, QmdError, WritesForbiddenError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import require_writing_token
 from qmd.operations.bounds import excesses
@@ -98,7 +100,11 @@ def rest_routes(
     chats = chats or Chats(kb, may_write=not read_only)
     face = _Face(kb, read_only, limits, activity or Activity(), chats)
     return [
-        Route("/openapi.json", Page(("GET", "HEAD"), face.description)),
+        Route(
+            "/openapi.json",
+            Page(("GET", "HEAD"), face.description),
+            middleware=[Middleware(GZipMiddleware)],
+        ),
         Route("/events", Page(("GET", "HEAD"), face.events)),
         Route("/chat/stream", Page(("POST",), face.chat_stream)),
         Route("/chats/{chat}/events", Page(("GET", "HEAD"), face.chat_events)),
@@ -238,10 +244,9 @@ class _Face:
     ) -> definition.Answer:
         if endpoint.operation.writes and self._read_only:
             require_writing_token(self._kb)
-            raise definition.RestError(
-                403,
+            raise WritesForbiddenError(
                 "This server is read-only. "
-                "Start it without --read-only to allow what changes the index.",
+                "Start it without --read-only to allow what changes the index."
             )
         too_long = excesses(parameters)
         if too_long:
@@ -412,7 +417,7 @@ def _parsed(data: bytes, *, replace_surrogates: bool) -> dict[str, Any]:
         InputError: The body is not a JSON object.
     """
     try:
-        value = json.loads(data.decode(), parse_constant=_refuse_constant)
+        value = json.loads(data.decode(), parse_constant=_refuse_constant, parse_int=_integer)
         if ESCAPED_HALF.search(data):
             text = json.dumps(value, ensure_ascii=False)
             if replace_surrogates:
@@ -433,6 +438,18 @@ def _parsed(data: bytes, *, replace_surrogates: bool) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+#: Python converts no more of them by default, and its own error names a function of Python.
+_MAX_DIGITS = 4300
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise InputError(
+            f"The body is not usable JSON: an integer has more than {_MAX_DIGITS:,} digits"
+        )
+    return int(digits)
 
 
 def _json(answer: definition.Answer, status: int = 200) -> Response:

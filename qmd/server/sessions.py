@@ -195,8 +195,23 @@ def set_cookie(
         value,
         httponly=True,
         samesite=samesite,
-        secure=request.url.scheme == "https",
+        secure=_is_encrypted(request),
         path="/",
+    )
+
+
+def _is_encrypted(request: Request) -> bool:
+    """
+    Whether the browser uses TLS, which a proxy may end: it sends a header, and the browser Origin.
+
+    Any program can send these; with them it makes only its own cookie a stricter one.
+    """
+    forwarded, _, _ = request.headers.get("x-forwarded-proto", "").partition(",")
+    origin = request.headers.get("origin", "")
+    return (
+        request.url.scheme == "https"
+        or forwarded.strip().lower() == "https"
+        or origin.startswith("https://")
     )
 
 

@@ -11,9 +11,12 @@ import pytest
 from support.embedder import HashEmbedder
 from support.live import put
 from support.live_app import LiveApp
+from support.rest import client_of
 from support.site import http_client
 
 from qmd import KnowledgeBase, Settings
+from qmd.server.app import build_app
+from qmd.server.security import security_for
 from qmd.server.sessions import MAX_FORM_BYTES
 
 TOKEN = re.compile(r'<meta name="csrf" content="([^"]+)">')
@@ -194,3 +197,49 @@ def test_a_server_without_a_token_has_no_form(kb: KnowledgeBase, tmp_path: Path)
     with LiveApp(kb) as app, http_client(app.url, headers=PAGE) as browser:
         assert browser.get("/login").status_code == 404
         assert 'action="/logout"' not in browser.get("/overview").text
+
+
+# --- behind a proxy with TLS -----------------------------------------------------------
+
+
+def forwarded_by_nginx() -> dict[str, str]:
+    """The headers that the block in the documentation sends for https://notes.example.org:19443."""
+    text = (Path(__file__).parents[2] / "docs/server.md").read_text(encoding="utf-8")
+    values = {
+        "$host": "notes.example.org",
+        "$http_host": "notes.example.org:19443",
+        "$scheme": "https",
+    }
+    lines = re.findall(r"^ *proxy_set_header (\S+) (\S+);", text, re.MULTILINE)
+    return {name: values[value] for name, value in lines}
+
+
+def cookies_of(response: httpx.Response) -> list[str]:
+    return response.headers.get_list("set-cookie")
+
+
+@pytest.mark.parametrize("headers", [forwarded_by_nginx(), {"Host": "notes.example.org:19443"}])
+def test_a_person_logs_in_through_a_proxy_and_the_cookie_is_for_https(
+    kb: KnowledgeBase, headers: dict[str, str]
+) -> None:
+    security = security_for("127.0.0.1", "admin", ["notes.example.org"])
+    with client_of(build_app(kb, mcp=False, security=security), headers=headers) as browser:
+        page = browser.get("/login", headers=PAGE)
+        (of_forms,) = cookies_of(page)
+        form = {"csrf": csrf(page), "token": "admin", "next": "/"}
+        sent = PAGE | {
+            "origin": "https://notes.example.org:19443",
+            "cookie": of_forms.partition(";")[0],
+        }
+        answer = browser.post("/login", data=form, headers=sent)
+        (of_session,) = cookies_of(answer)
+        in_session = sent | {"cookie": of_session.partition(";")[0]}
+        searched = browser.post("/search", json={"query": "rocket"}, headers=in_session)
+    assert answer.status_code == 303
+    assert searched.status_code == 200
+    assert "; Secure" in of_session
+    assert ("; Secure" in of_forms) == ("X-Forwarded-Proto" in headers)
+
+
+def test_without_tls_the_cookie_is_for_http_too(browser: httpx.Client) -> None:
+    assert "Secure" not in "".join(cookies_of(log_in(browser, "admin")))

@@ -619,3 +619,12 @@ def test_an_endpoint_answers_what_its_tool_answers(
     assert told is not None
     assert reply["results"] == told["results"]
     assert reply.get("degraded") == told.get("degraded")
+
+
+def test_the_description_is_compressed_for_those_who_take_it(client: httpx.Client) -> None:
+    plain = client.get("/openapi.json", headers={"accept-encoding": "identity"})
+    packed = client.get("/openapi.json", headers={"accept-encoding": "gzip"})
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) * 5 < int(plain.headers["content-length"])
+    assert packed.json() == plain.json()

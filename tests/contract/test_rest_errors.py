@@ -23,6 +23,7 @@ from qmd.server.rest import Limits
 from qmd.server.security import Security
 from qmd.store.sqlite.library import connect
 
+PLAN = "notes/2025/plan.md"
 JSON = {"content-type": "application/json"}
 MUTATING = [each for each in ENDPOINTS if each.operation.writes]
 
@@ -100,7 +101,8 @@ def test_head_says_what_get_would(client: httpx.Client, path: str) -> None:
         (b"query=boats", "not JSON"),
         (b'{"query": NaN}', "NaN is no JSON"),
         (b'{"query": "x", "limit": 1e999}', "limit must be an integer from 1 to 1000"),
-        (b'{"query": ' + b"9" * 5000 + b"}", "not JSON"),
+        (b'{"query": ' + b"9" * 5000 + b"}", "an integer has more than 4,300 digits"),
+        (b'{"query": "x", "limit": ' + b"9" * 4000 + b"}", "limit may be 9,007,199,254,740,991"),
         (b"[" * 100_000, "nested too deeply"),
         (b'"boats"', "must be a JSON object"),
         (b'["boats"]', "must be a JSON object"),
@@ -132,6 +134,12 @@ def test_head_says_what_get_would(client: httpx.Client, path: str) -> None:
 )
 def test_a_bad_body_is_told_what_is_wrong(client: httpx.Client, body: bytes, said: str) -> None:
     assert said in detail(client.post("/search", content=body, headers=JSON), 400)
+
+
+def test_a_part_that_no_ranking_has_is_told_those_it_has(client: httpx.Client) -> None:
+    answer = client.post("/query", json={"query": "x", "without": ["vec"]})
+    assert 'without must be a list of "words" or "nearest" or "whole" or' in detail(answer, 400)
+    assert '"english" or "model", got ["vec"]' in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("body", [b" ", b"\n", b"\x0c"])
@@ -207,8 +215,10 @@ def test_arguments_in_the_address_are_checked_too(client: httpx.Client) -> None:
 def test_a_read_only_server_changes_nothing(kb: KnowledgeBase, endpoint: Any) -> None:
     path = endpoint.operation.path.replace("{name}", "notes").replace("{path}", "qmd://notes/2025")
     with rest_client(kb, read_only=True) as client:
-        said = detail(client.request(endpoint.operation.method, path), 403)
+        answer = client.request(endpoint.operation.method, path)
+        said = detail(answer, 403)
         assert "without --read-only" in said
+        assert answer.headers["qmd-error"] == "writes_forbidden"
         assert client.post("/search", json={"query": "islands"}).json()["results"]
     assert [each.name for each in kb.collections()] == ["notes"]
     assert len(kb.contexts()) == 1
@@ -238,6 +248,41 @@ def test_a_token_for_some_collections_adds_none(kb: KnowledgeBase, tmp_path: Pat
         answer = client.post("/collections/add", json=new, headers=headers)
         assert answer.headers["Qmd-Error"] == "out_of_scope"
         assert "--write-root" not in detail(answer, 403)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        (
+            "/edit_note",
+            {"file": PLAN, "action": "append", "text": "x", "if_docid": "#000000"},
+            409,
+            "file_changed",
+        ),
+        (
+            "/edit_note",
+            {"file": PLAN, "action": "replace", "old": "nowhere", "text": "x"},
+            409,
+            "edit_not_made",
+        ),
+        (
+            "/edit_note",
+            {"file": PLAN, "action": "append", "text": "x", "if_docid": ""},
+            400,
+            "invalid_input",
+        ),
+        ("/delete_note", {"file": PLAN, "if_docid": ""}, 400, "invalid_input"),
+        ("/move_note", {"file": PLAN, "new_path": "x", "if_docid": ""}, 400, "invalid_input"),
+        ("/move_note", {"file": PLAN, "new_path": "../x.md"}, 400, "invalid_path"),
+        ("/undo", {"change": 999}, 404, "not_found"),
+    ],
+)
+def test_an_error_of_a_write_has_the_code_that_its_endpoint_lists(
+    client: httpx.Client, path: str, body: dict[str, Any], status: int, code: str
+) -> None:
+    answer = client.post(path, json=body)  # the client compares each code with the list
+    detail(answer, status)
+    assert answer.headers["qmd-error"] == code
 
 
 def test_a_database_opened_read_only_refuses_what_changes_it(database: Path) -> None:

@@ -75,6 +75,8 @@ def test_what_cannot_be_done_is_said(scratch: Scratch) -> None:
     error = scratch.call("note", "edit", "plan", "replace", "--old", "x", "--text", "y", "--json")
     assert error.code == 1 and error.error()["code"]
     assert scratch.call("note", "edit", "plan", "paint").code == 2
+    blank = ("note", "edit", "plan", "append", "--text", "y", "--if-docid", "")
+    assert "'' is no docid" in scratch.call(*blank).err
     for name, value in (("status", "x\udcff"), ("x\udcff", "y")):
         half = scratch.call("note", "set", "plan", name, value, "--json")
         assert half.code == 1 and half.error()["code"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from qmd.system import running
 from tests.support.cli import Scratch, filled
+from tests.support.disk import small
 from tests.support.http_server import WITHOUT_MODEL
 
 
@@ -58,3 +61,17 @@ def test_a_start_that_fails_says_why(scratch: Scratch) -> None:
         result = scratch.run("mcp", "--http", "--daemon", "--port", str(port))
     assert result.code == 1
     assert f"Port {port} on 127.0.0.1 is in use." in result.err
+
+
+def test_a_server_that_no_command_could_find_is_not_started(
+    scratch: Scratch, tmp_path: Path
+) -> None:
+    with small(tmp_path / "disk", "20m") as disk:
+        database = shutil.copy(scratch.database, disk)
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        result = scratch.run(
+            "--db", str(database), "server", "--daemon", "--port", "0", "--read-only"
+        )
+    assert result.code != 0
+    assert f"cannot be kept beside the database: {disk} is not writable" in result.err
+    assert "qmd server --transport http" in result.err

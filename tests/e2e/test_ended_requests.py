@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -37,14 +38,16 @@ def kb(tmp_path: Path) -> Iterator[SlowKnowledgeBase]:
         yield opened
 
 
-def sent(url: str, path: str, body: object, headers: str = "") -> socket.socket:
-    """A connection on which a request has gone out; nobody reads the answer."""
+def sent(
+    url: str, path: str, body: object, headers: str = "", *, missing: int = 0
+) -> socket.socket:
+    """A connection on which a request has gone out, but for ``missing`` bytes; nobody reads."""
     address = urlsplit(url)
     data = json.dumps(body).encode()
     connection = socket.create_connection((address.hostname, address.port), WAIT_S)
     head = (
         f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"{headers}Content-Length: {len(data)}\r\n\r\n"
+        f"{headers}Content-Length: {len(data) + missing}\r\n\r\n"
     )
     connection.sendall(head.encode() + data)
     return connection
@@ -225,3 +228,23 @@ def test_mcp_calls_end_when_they_are_cancelled(kb: SlowKnowledgeBase) -> None:
         return idle
 
     assert with_client(face.server, use)
+
+
+def test_what_a_stopping_server_ends_is_answered(
+    kb: SlowKnowledgeBase, caplog: pytest.LogCaptureFixture
+) -> None:
+    with LiveApp(kb, stop_s=1) as app:
+        running = sent(app.url, "/search", {"query": "x"})
+        assert began(kb)
+        # The text says that one more byte follows, which never does.
+        unfinished = sent(app.url, "/search", {}, "Expect: 100-continue\r\n", missing=1)
+        assert unfinished.recv(1 << 16).startswith(b"HTTP/1.1 100")
+    for connection in (running, unfinished):
+        response = HTTPResponse(connection)
+        response.begin()
+        assert response.status == 503
+        assert response.headers["content-type"] == "application/json"
+        assert list(json.loads(response.read())) == ["detail", "status_code"]
+        connection.close()
+    problems = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert [each.exc_info for each in problems] == [None]

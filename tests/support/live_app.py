@@ -11,7 +11,7 @@ import anyio.from_thread
 
 from qmd import KnowledgeBase
 from qmd.server.app import build_app
-from qmd.server.http import HttpServer, listen, url_of
+from qmd.server.http import STOP_S, HttpServer, listen, url_of
 from qmd.server.late_mcp import LateMcp
 from qmd.server.security import security_for
 from qmd.server.streams import Streams
@@ -20,9 +20,21 @@ WAIT_S = 60
 
 
 class LiveApp:
-    """Serves ``kb`` from `__enter__` to `__exit__`; the knowledge base stays open."""
+    """
+    Serves ``kb`` from `__enter__` to `__exit__`; the knowledge base stays open.
 
-    def __init__(self, kb: KnowledgeBase, *, token: str | None = None, **options: Any) -> None:
+    Args:
+        stop_s: As of `HttpServer`.
+    """
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        *,
+        token: str | None = None,
+        stop_s: float = STOP_S,
+        **options: Any,
+    ) -> None:
         listener = listen("127.0.0.1", 0)
         streams = Streams()
         mcp = LateMcp(kb)
@@ -35,7 +47,7 @@ class LiveApp:
             **options,
         )
         self.url = url_of(listener)
-        self._server = HttpServer(app, listener, streams)
+        self._server = HttpServer(app, listener, streams, stop_s=stop_s)
         self._loop: Any = None
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: anyio.run(self._serve))

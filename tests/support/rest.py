@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -15,7 +16,20 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from qmd import KnowledgeBase
+from qmd.errors import (
+    InferenceError,
+    InputError,
+    OutsideRootsError,
+    ScopeError,
+    StoreError,
+    WritesForbiddenError,
+)
+from qmd.operations.error_meanings import MEANINGS
 from qmd.server.app import exception_handlers
+from qmd.server.endpoints import endpoints
+from qmd.server.endpoints.definition import RestEndpoint
+from qmd.server.failures import CODE_HEADER
+from qmd.server.openapi import statuses
 from qmd.server.rest import rest_routes
 from qmd.server.security import RequestGuard, Security
 
@@ -62,6 +76,36 @@ class InProcess(httpx.BaseTransport):
         return httpx.Response(answer.status_code, headers=answer.headers, content=content)
 
 
+def endpoint_of(request: httpx.Request) -> RestEndpoint | None:
+    """The endpoint that a request is for."""
+    for endpoint in endpoints():
+        path = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(endpoint.operation.path))
+        if endpoint.operation.method == request.method and re.fullmatch(path, request.url.path):
+            return endpoint
+    return None
+
+
+#: What docs/rest.md says that every endpoint may send.
+_OF_ALL = {InputError.code, ScopeError.code, "request_ended", "plugin_failed"} | {
+    error.code for error in MEANINGS if issubclass(error, InferenceError | StoreError)
+}
+
+_OF_WRITES = {WritesForbiddenError.code, OutsideRootsError.code}
+
+
+def check_code(response: httpx.Response) -> None:
+    """The description lists the code of an error under its status."""
+    code, endpoint = response.headers.get(CODE_HEADER), endpoint_of(response.request)
+    if code is None or endpoint is None:
+        return
+    operation = endpoint.operation
+    assert response.status_code in statuses(endpoint), f"{endpoint.name} does not list {code}"
+    if code in _OF_ALL or (operation.writes and code in _OF_WRITES):
+        return
+    listed = {error.code for error in operation.errors}
+    assert code in listed, f"{endpoint.name} does not list {code}"
+
+
 @contextmanager
 def client_of(app: Starlette, **options: Any) -> Iterator[httpx.Client]:
     """A client of an app in this process, between its start and its end."""
@@ -70,7 +114,10 @@ def client_of(app: Starlette, **options: Any) -> Iterator[httpx.Client]:
         anyio.from_thread.start_blocking_portal() as portal,
         portal.wrap_async_context_manager(lifespan),
         httpx.Client(
-            transport=InProcess(app, portal), base_url="http://localhost", **options
+            transport=InProcess(app, portal),
+            base_url="http://localhost",
+            event_hooks={"response": [check_code]},
+            **options,
         ) as client,
     ):
         yield client

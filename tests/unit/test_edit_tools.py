@@ -255,6 +255,26 @@ def test_wrong_arguments_are_told(
     assert message in text_of(reply)
 
 
+@pytest.mark.parametrize("blank", ["", " "])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("edit_note", {"action": "append", "text": "x"}),
+        ("delete_note", {}),
+        ("move_note", {"newPath": "notes/other.md"}),
+    ],
+)
+def test_a_blank_docid_is_no_docid_and_not_absent(
+    kb: KnowledgeBase, notes: Path, name: str, arguments: dict[str, Any], blank: str
+) -> None:
+    """A client whose variable is empty must not lose the guard."""
+    before = (notes / "plan.md").read_bytes()
+    reply = call(kb, name, file=PLAN, ifDocid=blank, **arguments)
+    assert reply.is_error
+    assert f"{blank!r} is no docid" in text_of(reply)
+    assert (notes / "plan.md").read_bytes() == before
+
+
 def test_a_property_is_not_emptied_by_a_forgotten_value(kb: KnowledgeBase, notes: Path) -> None:
     before = (notes / "plan.md").read_bytes()
     reply = call(kb, "edit_note", file=PLAN, action="set_property", property="status")

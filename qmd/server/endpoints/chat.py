@@ -109,7 +109,7 @@ def stop_chat(call: Call, chat: str) -> ChatDone:
 
 @operation(
     route="POST /chats/{chat}/answer",
-    errors=(errors.WritesForbiddenError, errors.ChatNotFoundError),
+    errors=(errors.WritesForbiddenError, errors.ChatNotFoundError, errors.NotFoundError),
     bodies=({"question": "q1", "agreed": True},),
 )
 def answer_chat(
