@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from filelock import FileLock, Timeout
 
-from qmd import __version__
 from qmd.errors import DatabaseReplacedError, QmdError
 from qmd.ingest.events import Event, EventBus
 from qmd.store.sql.shared import KEEPER
@@ -35,6 +34,9 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
+
+#: The form of a keeper's record. Programs before 2.0 named none.
+RECORD_FORM = 2
 
 #: Seconds after which a keeper writes its record again, with a database on a server.
 HEARTBEAT_S = 10.0
@@ -108,7 +110,7 @@ class KeeperState:
         return {
             "pid": os.getpid(),
             "machine": socket.gethostname(),
-            "version": __version__,
+            "form": RECORD_FORM,
             "last_sync": self.last_sync,
             "files_pending": self.files_pending + waiting,
             "indexing": self.indexing,
@@ -316,7 +318,7 @@ def _silence(keeper: str | None, heard_of: str | None) -> list[str]:
 
 def _first_versions(record: dict[str, Any]) -> list[str]:
     """A sentence if the keeper is older than 2.0: it keeps its lock beside a migrated database."""
-    if not record or "version" in record:
+    if not record or "form" in record:
         return []
     return [
         f"The index is kept by an older qmd, process {record.get('pid')}, which cannot read this"
