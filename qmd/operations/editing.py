@@ -49,7 +49,6 @@ IfDocid = Annotated[
     AsSent(),  # a blank one is refused: a variable that is not set must not lift the guard
     Describe("Refuse if the docid is another by now", zh="若笔记的 docid 已不是它则拒绝"),
     InSchema(pattern="^#?[0-9a-fA-F]{6,64}$"),
-    AsSent(),  # were a blank one absent, a client whose variable is empty would lose the guard
     Shell("DOCID"),
 ]
 Preview = Annotated[bool, Describe("Only show the diff", zh="不写入，只显示差异")]
