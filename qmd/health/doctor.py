@@ -115,6 +115,20 @@ def _database(store: Store, progress: ProgressCallback | None) -> Iterator[Check
         yield Check("integrity", "ok", sound)
 
 
+#: What is wrong with a collection's folder, by its state (`folder_state`), and what to do.
+_UNREACHABLE = {
+    "silent": ("The disk of {path} does not answer.", "Connect it again, or unmount it."),
+    "missing": (
+        "Its directory {path} is not there.",
+        "Mount its disk, or 'qmd collection remove' it and add it where it is now.",
+    ),
+    "unreadable": (
+        "Its directory {path} cannot be read.",
+        "Give yourself permission to read it, then run 'qmd index'.",
+    ),
+}
+
+
 def _collections(store: Store) -> Iterator[Check]:
     with store.reading() as reader:
         stored_collections = reader.collections.all()
@@ -128,27 +142,9 @@ def _collections(store: Store) -> Iterator[Check]:
     for collection in stored_collections:
         name = f"collection {collection.name}"
         state = folder_state(Path(collection.path))
-        if state == "silent":
-            yield Check(
-                name,
-                "error",
-                engine_text("The disk of {path} does not answer.", path=collection.path),
-                "Connect it again, or unmount it.",
-            )
-        elif state == "missing":
-            yield Check(
-                name,
-                "error",
-                engine_text("Its directory {path} is not there.", path=collection.path),
-                "Mount its disk, or 'qmd collection remove' it and add it where it is now.",
-            )
-        elif state == "unreadable":
-            yield Check(
-                name,
-                "error",
-                engine_text("Its directory {path} cannot be read.", path=collection.path),
-                "Give yourself permission to read it, then run 'qmd index'.",
-            )
+        if state in _UNREACHABLE:
+            problem, remedy = _UNREACHABLE[state]
+            yield Check(name, "error", engine_text(problem, path=collection.path), remedy)
         elif collection.last_indexed is None:
             message = "It has not been indexed to the end yet."
             yield Check(name, "warning", message, _index_it(collection))
