@@ -26,6 +26,7 @@ from qmd.store import Store, Writer, open_store
 from qmd.store.migrations import available, migrations_folder
 from qmd.store.postgres.library import SUBSTITUTE, connect
 from qmd.system.cancellation import Cancellation
+from qmd.values.access import AccessScope
 from qmd.values.location import ServerDatabase
 from tests.support.postgres import PASSWORD, PostgresServer
 
@@ -140,6 +141,28 @@ def test_a_newer_and_an_older_schema_are_not_touched(
     postgres_server.execute("DELETE FROM qmd_migrations WHERE id > 1", name)
     with pytest.raises(MigrationRequiredError):
         open_store(postgres_database, read_only=True)
+
+
+def test_a_database_that_is_newer_now_is_neither_read_nor_written(
+    postgres_server: PostgresServer, postgres_database: ServerDatabase
+) -> None:
+    scope = AccessScope("owner", "token", frozenset({"notes"}))
+    name = postgres_database.name
+    with closing(open_store(postgres_database)) as store:
+        put(store, "before")
+        assert get(store) == "before"
+        with store.reading_for(scope) as reader:
+            assert reader.collections.all() == []
+        postgres_server.execute("INSERT INTO qmd_migrations (name) VALUES ('9999_later')", name)
+        for _ in range(2):
+            with pytest.raises(SchemaTooNewError, match="9999_later"):
+                get(store)
+            with pytest.raises(SchemaTooNewError), store.reading_for(scope):
+                pass
+            with pytest.raises(SchemaTooNewError):
+                put(store, "after")
+    rows = postgres_server.execute("SELECT value FROM z_meta WHERE key = 'key'", name)
+    assert rows == [("before",)]
 
 
 def test_an_older_index_of_tokens_gets_its_numbers(postgres_server: PostgresServer) -> None:

@@ -102,6 +102,7 @@ def migrate(connection: Connection, location: ServerDatabase) -> None:
         return
     with connection.transaction():
         lock_in_transaction(connection, "migrate")
+        lock_in_transaction(connection, "write")  # a program that has not noticed writes no more
         check(connection, location)  # again: another process may have been first
         done = applied(connection)
         scope.remove(connection)

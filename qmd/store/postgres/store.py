@@ -27,7 +27,8 @@ T = TypeVar("T")
 
 #: Connections that read at the same time; a server has 100 by default, for all its clients.
 MAX_READERS = 8
-_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_MIGRATIONS = "SELECT count(*) FROM qmd_migrations"
+_SNAPSHOT = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_MIGRATIONS}"
 
 
 class PostgresStore(Store):
@@ -68,6 +69,7 @@ class PostgresStore(Store):
         self._presence_lock = threading.Lock()
         self._name = writer_name or uuid.uuid4().hex
         self._places = threading.BoundedSemaphore(MAX_READERS)
+        self._migrations: int | None = None  # how many it had when its schema was last checked
         connection = library.connect(location, read_only=True)
         try:
             with self._translating():
@@ -110,8 +112,9 @@ class PostgresStore(Store):
                 self._readers += 1
             try:
                 with self._translating():
-                    connection = self._begin_reading(scope is not None)
+                    connection, migrations = self._begin_reading(scope is not None)
                     with cancellation.interruptible(connection.cancel_safe):
+                        self._require_schema(connection, migrations)
                         yield self._reader(connection, scope)
                         connection.execute("COMMIT")
             finally:
@@ -131,14 +134,15 @@ class PostgresStore(Store):
                 raise postgres.scope.missing_views(self.location)
             connection.execute("ROLLBACK")
             self.write(lambda writer: postgres.scope.prepare(writer.connection))
-            connection.execute(_SNAPSHOT)
+            _take_snapshot(connection)
             if not postgres.scope.restrict(connection, scope):
                 raise postgres.scope.missing_views(self.location)
         return Reader(Sql(connection, POSTGRES, is_scoped=True))
 
-    def _begin_reading(self, is_restricted: bool) -> library.Connection:
+    def _begin_reading(self, is_restricted: bool) -> tuple[library.Connection, int]:
         """
-        A connection inside a new snapshot. One that was lost while idle is replaced.
+        A connection inside a new snapshot, and how many migrations the database has had. A
+        connection that was lost while idle is replaced.
 
         Those whose transactions are restricted are kept apart: the server would plan its statements
         anew each time that one changes between both.
@@ -146,16 +150,15 @@ class PostgresStore(Store):
         while True:
             with self._lock:
                 connection: library.Connection | None = self._idle.take(is_restricted)
+            is_new = connection is None
             if connection is None:
                 connection = library.connect(self.location, read_only=True)
-                connection.execute(_SNAPSHOT)
-                return connection
             try:
-                connection.execute(_SNAPSHOT)
+                return connection, _take_snapshot(connection)
             except library.Error:
                 connection.close()
-            else:
-                return connection
+                if is_new:
+                    raise
 
     def _give_back(self, connection: library.Connection, is_restricted: bool) -> None:
         if not library.is_lost(connection) and connection.info.transaction_status:
@@ -184,6 +187,7 @@ class PostgresStore(Store):
     def _transaction(self, function: Callable[[Writer], T], patience_s: float) -> T:
         connection = self._begin_writing(patience_s)
         try:
+            self._require_schema(connection, library.one(connection, _MIGRATIONS)[0])
             result = function(Writer(Sql(connection, POSTGRES)))
             connection.execute("COMMIT")
         except BaseException:
@@ -198,8 +202,7 @@ class PostgresStore(Store):
         is_new = self._writer is None
         connection = self._writing()
         try:
-            connection.execute("BEGIN")
-            connection.execute(f"SET LOCAL lock_timeout = {round(patience_s * 1000)}")
+            connection.execute(f"BEGIN; SET LOCAL lock_timeout = {round(patience_s * 1000)}")
             library.lock_in_transaction(connection, "write")
         except library.Error:
             if library.is_lost(connection):
@@ -210,6 +213,17 @@ class PostgresStore(Store):
                 connection.execute("ROLLBACK")
             raise
         return connection
+
+    def _require_schema(self, connection: library.Connection, migrations: int) -> None:
+        """
+        ``migrations``: how many the database has had, in the transaction of the connection.
+
+        Raises:
+            SchemaTooNewError: A newer program has migrated the database while it was open.
+        """
+        if migrations != self._migrations:
+            migrate.require_current(connection, self.location)
+            self._migrations = migrations
 
     def shared_lock(self, purpose: str) -> SharedLock:
         """As `qmd.store.store.Store.shared_lock`, on a connection of its own."""
@@ -288,3 +302,12 @@ class PostgresStore(Store):
         except library.Error as error:
             cancellation.check()  # which has cancelled the statement
             raise library.translate(error, self.location) from error
+
+
+def _take_snapshot(connection: library.Connection) -> int:
+    """Begin to read; returns how many migrations the database has had by then."""
+    cursor = connection.execute(_SNAPSHOT)
+    cursor.nextset()
+    row = cursor.fetchone()
+    assert row is not None
+    return int(row[0])
