@@ -33,7 +33,7 @@ expect.set_options(timeout=TIMEOUT_MS)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The tests of the page without a browser take the same branches, and cost less."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/browser/"):
             item.add_marker(pytest.mark.unmeasured)
 
 

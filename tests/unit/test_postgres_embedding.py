@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from qmd.store.sql.models import StoredModel
 
 NOTES = 3 * BATCH
-PROJECTION = fit_projection(
-    [HashTokenEmbedder().token_states(f"note {number} of it") for number in range(20)]
-)
 #: The same text, title included, in so many further notes.
 COPIES = 5
 
@@ -152,12 +149,15 @@ def test_english_texts_get_their_vector_of_english(
         kb.index()
     embedder = BesideEnglish()
     model = stores[0].write(lambda writer: writer.models.begin(embedder.spec))
-    form = StoredProjection(PROJECTION.recipe, CODE_BYTES, pack(PROJECTION))
+    projection = fit_projection(
+        [HashTokenEmbedder().token_states(f"note {number} of it") for number in range(20)]
+    )
+    form = StoredProjection(projection.recipe, CODE_BYTES, pack(projection))
     stores[0].write(lambda writer: writer.tokens.begin(model, form))
     for store in stores:
         embed(store, embedder)
     assert embedder.english.calls == 1
     with stores[0].reading() as reader:
         (chunk,) = [each for each in reader.tokens.sample(NOTES * 2) if "island" in each.text]
-        codes = reader.tokens.of_chunks(model, [chunk.id], PROJECTION.recipe)
+        codes = reader.tokens.of_chunks(model, [chunk.id], projection.recipe)
     assert codes[chunk.id].startswith(MARK)
