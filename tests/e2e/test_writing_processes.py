@@ -312,11 +312,10 @@ def test_a_writer_that_hangs_does_not_stop_the_others_for_ever(notes: Path, data
     (notes / "x.jpg").write_bytes(b"old")
     code = """
 import sys
-from qmd import KnowledgeBase
-import qmd.files.writing.writer
 from functools import partial
-from qmd.files.writing.locked_folder import locked
-qmd.files.writing.writer.locked = partial(locked, wait_s=0.1)
+from qmd import KnowledgeBase
+from qmd.files.writing import locked_folder
+locked_folder.locked = partial(locked_folder.locked, wait_s=0.1)
 with KnowledgeBase.open(sys.argv[1]) as kb:
     try:
         kb.files.rewrite(sys.argv[2], lambda _: b"new", tool="test")
