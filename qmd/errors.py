@@ -617,6 +617,7 @@ class MigrationRequiredError(StoreError):
 
 class SchemaTooNewError(StoreError):
     code = "schema_too_new"
+    http_status = 503
 
 
 class DatabaseBusyError(StoreError):

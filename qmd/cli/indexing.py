@@ -208,9 +208,11 @@ class _TextEvents:
 
     def pause(self) -> None:
         fresh = self._kb.freshness()
-        if not fresh.leader and fresh.watch != "off" and not self._waits:
+        if not fresh.leader and (fresh.watch != "off" or fresh.notices) and not self._waits:
             self._waits = True
             note("Another process keeps this index; waiting to take over.")
+            for notice in fresh.notices:
+                note(notice, style="warning")
         elif fresh.leader:
             self._waits = False
 

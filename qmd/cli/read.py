@@ -93,7 +93,8 @@ def status(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool)
     with session().open(use_replica=True) as kb:
         reply = operation.run(kb, **arguments)
     if as_json:
-        terminal.write_json(reply.status)
+        problems = reply.freshness.notices
+        terminal.write_json(to_wire(reply.status) | ({"problems": problems} if problems else {}))
     else:
         render_status(reply.status, reply.freshness)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,8 +142,11 @@ def backup(file: str, force: bool) -> dict[str, Any]:
 
     It may run at any time: servers and 'qmd index' go on writing meanwhile.
     """
-    with session().open() as kb, progress_bar() as progress:
-        size = kb.backup(file, force=force, progress=progress)
+    try:
+        with session().open() as kb, progress_bar() as progress:
+            size = kb.backup(file, force=force, progress=progress)
+    except MigrationRequiredError:  # the copy is a way back to the version that made it
+        size = qmd.KnowledgeBase.backup_older(session().settings.db, file, force=force)
     return {"file": str(Path(file).expanduser().absolute()), "bytes": size}
 
 
@@ -225,6 +227,9 @@ def _render_restored(restored: dict[str, Any]) -> None:
             style="warning",
         )
     index = f"qmd index{session().database_option}"
+    if restored["older"]:
+        write(f"It is of an earlier version, which can use it; '{index}' brings it up to date.\n")
+        return
     write(f"Run '{index}' to take in what has changed on the disk since.\n")
 
 
@@ -244,16 +249,17 @@ def restore_db(file: str) -> dict[str, Any]:
     """
     database = session().settings.db
     kept = qmd.KnowledgeBase.restore(database, file)
-    tokens: list[str] = []
-    with (
-        suppress(MigrationRequiredError),  # the backup of an older version
-        qmd.KnowledgeBase.open(database, read_only=True) as kb,
-    ):
-        tokens = [token.name for token in kb.tokens()]
+    tokens, is_older = list[str](), False
+    try:
+        with qmd.KnowledgeBase.open(database, read_only=True) as kb:
+            tokens = [token.name for token in kb.tokens()]
+    except MigrationRequiredError:
+        is_older = True
     return {
         "database": str(database),
         "kept": None if kept is None else str(kept),
         "tokens": tokens,
+        "older": is_older,
     }
 
 

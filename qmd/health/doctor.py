@@ -311,7 +311,8 @@ def keeping_checks(store: Store) -> Iterator[Check]:
     """Check whether a process keeps the index, what it reports, and how far the index is behind."""
     pid = freshness.keeper_pid(store)
     fresh = freshness.read_freshness(store)
-    if is_kept(store):
+    kept = is_kept(store)
+    if kept and not freshness.is_kept_by_older(store):  # of which a notice tells
         who = "A process" if pid is None else engine_text("Process {pid}", pid=pid)
         if fresh.keeper is not None:
             who = fresh.keeper.replace("process", "Process", 1)
@@ -321,7 +322,7 @@ def keeping_checks(store: Store) -> Iterator[Check]:
             "off": "{keeper} keeps the index, without watching",
         }
         yield Check("keeper", "ok", engine_text(how[fresh.watch], keeper=who))
-    else:
+    elif not kept:
         yield Check(
             "keeper",
             "ok",

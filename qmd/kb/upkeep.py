@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import __version__, health, values
+from qmd import __version__, health, store, values
 from qmd.errors import ServerDatabaseError
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.system import clock
@@ -139,6 +139,20 @@ class UpkeepMethods(Parts):
                     values.Progress("backup", done // 1_000_000, total // 1_000_000, "megabytes")
                 ),
             )
+
+    @staticmethod
+    def backup_older(
+        database: str | Path | ServerDatabase, path: str | Path, *, force: bool = False
+    ) -> int:
+        """
+        As `backup`, of a database of an earlier version, which is left as it is.
+
+        Raises:
+            NotADatabaseError, SchemaTooNewError, CorruptDatabaseError: As their names say.
+            Those of `backup`.
+        """
+        target = Path(path).expanduser().absolute()
+        return store.copies.copy_older(_file(database), target, replace=force)
 
     @staticmethod
     def restore(database: str | Path | ServerDatabase, backup: str | Path) -> Path | None:

@@ -116,6 +116,10 @@ MEANINGS: Mapping[type[QmdError], Meaning] = {
     errors.MigrationRequiredError: Meaning(
         "The database is of an earlier version, and may only be read.", "Open it once for writing."
     ),
+    errors.SchemaTooNewError: Meaning(
+        "A newer version has migrated the database.",
+        "Upgrade the server, or start it again if it was upgraded.",
+    ),
     errors.DatabaseBusyError: Meaning(
         "Another program has locked the database for too long.", "Try again in a moment."
     ),

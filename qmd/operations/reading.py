@@ -403,6 +403,7 @@ def _status_reply(replied: Replied, dialect: Dialect) -> Reply:
         texts.status_replica(reply.freshness),
         texts.status_excluded(reply.status),
         texts.status_missing(reply.status),
+        "\n".join(reply.freshness.notices) or None,
         texts.status_advice(reply.status, reply.freshness),
     )
     blocks = tuple(TextBlock(text) for text in sentences if text is not None)

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.errors import QmdError, VectorIndexMissingError
 from qmd.operations import texts
+from qmd.operations.error_meanings import MEANINGS
 from qmd.server.endpoints.definition import RestError
 from qmd.server.workers import TooBusyError
 
@@ -27,9 +28,6 @@ _log = logging.getLogger(__name__)
 
 #: The code of an error. Not in the body, which has two fields and no other by its specification.
 CODE_HEADER = "Qmd-Error"
-
-#: The statuses from 500 on whose text is sent to the client; the text of others is only logged.
-_TELLABLE = frozenset({503, 507})
 
 UNAUTHORIZED = (
     "A token is required: send 'Authorization: Bearer TOKEN'.\n\nIn a browser: run 'qmd open' in "
@@ -135,7 +133,7 @@ def failure_of(error: Exception) -> Failure:
         case TimeoutError():
             detail = "The request took too long."
             return Failure(503, detail, {"retry-after": "5"}, is_of_http=True)
-        case QmdError() if error.http_status < 500 or error.http_status in _TELLABLE:
+        case QmdError() if error.http_status != 500 or type(error) in MEANINGS:
             is_missing = isinstance(error, VectorIndexMissingError)
             detail = VectorIndexMissingError.prescribed if is_missing else texts.error_text(error)
             return Failure(error.http_status, detail, error=error)
@@ -154,6 +152,12 @@ WRONG_HOST = Failure(
 )
 WRONG_ORIGIN = Failure(403, "Origin not allowed: pages of other sites may not use qmd.")
 WRONG_PAGE = Failure(403, "Origin not allowed: this is no page of this server.")
+OTHER_USERS_SESSION = Failure(
+    403,
+    "Links of 'qmd open' and sessions of the administrator are valid for programs of the user who "
+    "started this server only.\n\n"
+    "Behind a proxy that another user runs, start the server with --allow-other-users.",
+)
 MISSING_TOKEN = Failure(401, UNAUTHORIZED, {"www-authenticate": 'Bearer realm="qmd"'})
 UNKNOWN_TOKEN = Failure(
     401,

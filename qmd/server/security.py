@@ -340,6 +340,8 @@ class RequestGuard:
         users = self._security.users
         uid = scope.get("state", {}).get(CLIENT_UID)
         if users is not None and uid not in users:
+            if uid is not None and self._expected is not None:
+                raise _RefusedError(failures.OTHER_USERS_SESSION)
             raise _RefusedError(
                 failures.Failure(403, failures.UNKNOWN_USER if uid is None else failures.OTHER_USER)
             )

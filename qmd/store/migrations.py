@@ -58,7 +58,8 @@ def is_current(
     if newer:
         raise SchemaTooNewError(
             f"The database {location} was written by a newer qmd (it has migration {newer[-1]}).",
-            hint=f"Upgrade this one: {system.installation.current().upgrade()}",
+            hint=f"Upgrade this one: {system.installation.current().upgrade()}. If it was upgraded"
+            " while a program ran, start that again.",
         )
     return done == names
 

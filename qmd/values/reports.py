@@ -305,8 +305,9 @@ class Freshness:
     leader: Annotated[bool, NotSent()]
     #: "off" while no process keeps the index, "polling" where a collection has no native events.
     watch: Annotated[Literal["native", "polling", "off"], NotSent()] = "off"
-    #: Sentences that say what is wrong or missing.
-    notices: Annotated[tuple[str, ...], NotSent()] = ()
+    notices: Annotated[
+        tuple[str, ...], Name("problems"), OmitDefault(), Describe("What is wrong, in sentences")
+    ] = ()
     #: Whether the process that keeps the index also makes the missing vectors.
     embedding: Annotated[bool, NotSent()] = False
     replica_lag_s: Annotated[

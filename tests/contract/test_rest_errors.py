@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +17,11 @@ from support.rest import client_of, rest_client
 from support.vault import make_index
 
 from qmd import KnowledgeBase, Settings
+from qmd.errors import FileAccessError
 from qmd.operations.texts import INTERNAL
 from qmd.server.app import build_app
 from qmd.server.endpoints import ENDPOINTS
+from qmd.server.failures import failure_of
 from qmd.server.rest import Limits
 from qmd.server.security import Security
 from qmd.store.sqlite.library import connect
@@ -283,6 +286,13 @@ def test_an_error_of_a_write_has_the_code_that_its_endpoint_lists(
     answer = client.post(path, json=body)  # the client compares each code with the list
     detail(answer, status)
     assert answer.headers["qmd-error"] == code
+
+
+def test_what_the_system_refused_is_told() -> None:
+    refused = FileAccessError("notes/a.md", PermissionError(errno.EACCES, "Permission denied"))
+    answer = failure_of(refused).response()
+    assert (answer.status_code, answer.headers["qmd-error"]) == (500, "file_access")
+    assert b"Failed to write notes/a.md: Permission denied." in answer.body
 
 
 def test_a_database_opened_read_only_refuses_what_changes_it(database: Path) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
+from qmd.cli.main import main
 from qmd.cli.render_reports import render_status
 from qmd.errors import (
     DatabaseReplacedError,
@@ -31,15 +32,19 @@ from qmd.errors import (
     SchemaTooNewError,
     StoreError,
 )
+from qmd.health.doctor import keeping_checks
 from qmd.ingest.keep.freshness import IndexLock
+from qmd.operations import texts
 from qmd.store.sql.shared import KEEPER
 from qmd.store.sqlite.connections import Connections
 from qmd.store.sqlite.library import connect
+from qmd.tools.toolsets import select
 from tests.support import writes
 from tests.support.cli import Scratch, filled
 from tests.support.http_server import request
 from tests.support.live import POLLING, Told, until
 from tests.support.mcp_client import RawClient
+from tests.support.rest import rest_client
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="Windows does not let go of a file that is open"
@@ -379,6 +384,11 @@ def test_a_database_that_is_newer_now_is_neither_read_nor_written(
             kb.index()
         with pytest.raises((SchemaTooNewError, NoteAccessError)):
             kb.notes.create(NOTE, "third\n")
+    with rest_client(kb) as client:
+        for answer in (client.get("/status"), client.post("/search", json={"query": "second"})):
+            assert (answer.status_code, answer.headers["qmd-error"]) == (503, "schema_too_new")
+            assert "was written by a newer qmd" in answer.json()["detail"]
+            assert "start that again" in answer.json()["detail"]
     assert text(home) == "second\n"
     assert (database.read_bytes(), wal.read_bytes()) == before
 
@@ -412,14 +422,34 @@ def test_a_keeper_before_2_0_is_named(
     """It keeps its lock, though it cannot read what a newer program has migrated."""
     lock = IndexLock(home / "state/kb.sqlite")
     assert lock.take()
-    record = json.dumps({"pid": 123, "watch": "native", "notices": []})
-    kb._store.write(lambda writer: writer.meta.put(KEEPER, record))
-    assert kb.freshness().notices == (
-        "The index is kept by an older qmd, process 123, which cannot read this database any more."
-        " End it: another process takes over.",
+
+    def put_record(pid: int) -> None:
+        record = json.dumps({"pid": pid, "watch": "native", "embeds": True, "notices": []})
+        kb._store.write(lambda writer: writer.meta.put(KEEPER, record))
+
+    put_record(os.getpid())
+    sentence = (
+        f"The index is kept by an older qmd, process {os.getpid()}, which cannot read this database"
+        " any more. End it: another process takes over."
     )
-    render_status(kb.status(), kb.freshness())
+    fresh = kb.freshness()
+    assert (fresh.notices, fresh.watch, fresh.embedding) == ((sentence,), "off", False)
+    render_status(kb.status(), fresh)
     assert "\nProblem    The index is kept by an older qmd" in capsys.readouterr().out
+    (status,) = [tool for tool in select().tools if tool.name == "status"]
+    told = status.call(kb, {}, texts.MCP)
+    assert sentence in [block.text for block in told.blocks]
+    with rest_client(kb) as client:
+        assert client.get("/status").json()["freshness"]["problems"] == [sentence]
+    [check, *_] = keeping_checks(kb._store)
+    assert (check.status, check.message) == ("warning", sentence)
+    assert main(["--db", str(home / "state/kb.sqlite"), "status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["problems"] == [sentence]
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    put_record(ended.pid)
+    (notice,) = kb.freshness().notices
+    assert notice.startswith("The index is kept by a process of an older qmd, which cannot read")
     lock.release()
     assert kb.freshness().notices == ()
 

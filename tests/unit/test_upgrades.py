@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from qmd import KnowledgeBase, Settings
+from qmd.cli.main import main
+from qmd.errors import MigrationRequiredError
 from qmd.store.sqlite import library as sqlite
 from tests.support import released
 from tests.support.dump import assert_sound, dump, vector_rows
@@ -69,3 +72,24 @@ def test_every_vector_answers_until_that_of_another_title_is_made(
             " (SELECT json_group_array(tag) FROM tags t WHERE t.document_id = documents.id)"
         )
         assert stored.fetchall() == []
+
+
+def everything(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
+def test_a_backup_is_the_way_back(
+    old: tuple[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, path = old
+    before, copy = path.read_bytes(), tmp_path / "copy.sqlite"
+    assert main(["--db", str(path), "db", "backup", str(copy)]) == 0
+    assert path.read_bytes() == before
+    assert everything(copy) == everything(path)
+    with KnowledgeBase.open(path) as kb:  # brings it up to date
+        assert kb.status().total_documents
+    assert main(["--db", str(path), "db", "restore", str(copy)]) == 0
+    assert "It is of an earlier version" in capsys.readouterr().out
+    with pytest.raises(MigrationRequiredError):
+        KnowledgeBase.open(path, read_only=True)

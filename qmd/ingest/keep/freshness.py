@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from qmd.errors import DatabaseReplacedError, QmdError
 from qmd.ingest.events import Event, EventBus
 from qmd.store.sql.shared import KEEPER
-from qmd.system import clock
+from qmd.system import clock, running
 from qmd.system.user_dirs import lock_beside
 from qmd.values import Freshness, Progress, ProgressCallback
 
@@ -260,7 +260,8 @@ def read_freshness(
         # One of several collections may have been walked since; the keeper says when all were.
         is_behind = is_alive and record.get("last_sync") is None
         last_sync = None if is_behind else _later(record.get("last_sync"), last_run)
-    kept = record if is_alive else {}
+    older = _first_versions(record) if is_alive else []
+    kept = record if is_alive and not older else {}
     keeper = _name_of(store, kept)
     heard_of = kept.get("at") if keeper is not None else None
     return Freshness(
@@ -273,7 +274,7 @@ def read_freshness(
         notices=(
             *_problems_of_servers(replica),
             *_silence(keeper, heard_of),
-            *_first_versions(kept),
+            *older,
             *kept.get("notices", ()),
         ),
         embedding=kept.get("embeds", False),
@@ -320,10 +321,23 @@ def _first_versions(record: dict[str, Any]) -> list[str]:
     """A sentence if the keeper is older than 2.0: it keeps its lock beside a migrated database."""
     if not record or "form" in record:
         return []
+    pid = record.get("pid")
+    if isinstance(pid, int) and running.is_alive(pid):
+        return [
+            f"The index is kept by an older qmd, process {pid}, which cannot read this database any"
+            " more. End it: another process takes over."
+        ]
+    # The process of the record has ended, and another one took its lock, but could write no record.
     return [
-        f"The index is kept by an older qmd, process {record.get('pid')}, which cannot read this"
-        " database any more. End it: another process takes over."
+        "The index is kept by a process of an older qmd, which cannot read this database any more."
+        " End the servers and AI clients that use that version: another process takes over."
     ]
+
+
+def is_kept_by_older(store: Store) -> bool:
+    """Whether the lock is that of a program before 2.0, which brings nothing up to date."""
+    record = store.read(lambda reader: parse_record(reader.meta.get(KEEPER)))
+    return _is_alive(store, record) and bool(_first_versions(record))
 
 
 def _problems_of_servers(replica: ReplicaState | None) -> list[str]:

@@ -63,6 +63,24 @@ def copy(
     return size
 
 
+def copy_older(
+    path: Path, target: Path, *, replace: bool, progress: Callable[[int, int], object] | None = None
+) -> int:
+    """
+    Write a copy of a database of an earlier version, which is left as it is.
+
+    The arguments, what is returned and the errors are those of `copy`; also NotADatabaseError and
+    StoreError if the file is no database of qmd.
+    """
+    with closing(library.connect(path, read_only=True)) as connection:
+        try:
+            migrate.check(connection, path)
+            connection.execute("BEGIN")
+            return copy(connection, target, replace=replace, progress=progress)
+        except library.FAILURES as error:
+            raise library.translate(error, path) from error
+
+
 def require_database(path: Path) -> None:
     """Raises DatabaseMissingError: There is no file."""
     if not path.is_file():
