@@ -64,9 +64,8 @@ argument with a default is a required one.
   in progress is finished.
 - If no hit seems to answer a query, `notice` is a sentence that says so
   ([search.md](search.md#scores)).
-- `freshness` says how far the index is behind the disk, and in `problems`, if there are any, what keeps
-  it from the disk; `degraded` says which part of a search was
-  not possible because a model is missing.
+- `freshness` says how far the index is behind the disk and, if there are any, in `problems` what is
+  wrong; `degraded` says which part of a search was not possible because a model is missing.
 - `GET /events` is a stream of server-sent events: `added`, `updated`, `moved`, `removed` (of a
   document), `indexing`, `embedding` (progress), `synced`, `problem`. The event `missed` means that
   the client read too slowly and should request the whole state again.
