@@ -12,20 +12,8 @@ from qmd.system import clock
 from qmd.values.text import counted
 
 if TYPE_CHECKING:
+    from qmd import values
     from qmd.operations.definition import Replied
-    from qmd.values import (
-        Check,
-        CleanupReport,
-        Collection,
-        Context,
-        EmbedReport,
-        Explanation,
-        Freshness,
-        IndexReport,
-        OcrReport,
-        SkippedFile,
-        Status,
-    )
     from qmd.values.access import AccessToken, AuditEntry, NewAccessToken
 
 SHOWN = 10  # the most entries of a list that are printed; the rest is counted
@@ -40,7 +28,7 @@ def duration(seconds: float) -> str:
     return f"about {seconds / 3600:.1f} h"
 
 
-def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
+def render_index_report(report: values.IndexReport, *, verb: str = "Indexed") -> None:
     """Print the changes to stdout, and skipped files and warnings to stderr."""
     terminal.write(
         f"{verb} {counted(report.collections, 'collection')}: "
@@ -65,7 +53,7 @@ def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
             terminal.note(f"  … and {len(report.warnings) - SHOWN:,} more: qmd why FILE")
 
 
-def skipped_lines(skipped: Sequence[SkippedFile], stream: TextIO) -> list[str]:
+def skipped_lines(skipped: Sequence[values.SkippedFile], stream: TextIO) -> list[str]:
     """Lines, to be indented by two, that list files by the reason why they were skipped."""
     files: dict[str, list[str]] = {}
     for file in skipped:
@@ -77,7 +65,7 @@ def skipped_lines(skipped: Sequence[SkippedFile], stream: TextIO) -> list[str]:
     return lines
 
 
-def render_embed_report(report: EmbedReport) -> None:
+def render_embed_report(report: values.EmbedReport) -> None:
     made_states_only = report.token_states and not report.embedded
     made_english_only = report.english and not (report.embedded or report.token_states)
     if made_english_only:
@@ -100,7 +88,7 @@ def render_embed_report(report: EmbedReport) -> None:
 
 
 def render_collections(replied: Replied) -> None:
-    collections: Sequence[Collection] = replied.value.collections
+    collections: Sequence[values.Collection] = replied.value.collections
     width = max(
         (terminal.columns(terminal.one_line(collection.name)) for collection in collections),
         default=0,
@@ -119,7 +107,7 @@ def render_collections(replied: Replied) -> None:
 
 
 def render_collection(replied: Replied) -> None:
-    details: Collection = replied.value.collection
+    details: values.Collection = replied.value.collection
     rows = [
         ("Name", details.name),
         ("Path", details.path),
@@ -135,13 +123,13 @@ def render_collection(replied: Replied) -> None:
         terminal.write(f"{label:<11}{terminal.hanging(terminal.one_line(value), 11)}\n")
 
 
-def _files_of(collection: Collection) -> str:
+def _files_of(collection: values.Collection) -> str:
     """Which files are its documents, in one line: ``**/*.md, without drafts/``."""
     return collection.pattern + "".join(f", without {each}" for each in collection.ignore)
 
 
 def render_contexts(replied: Replied) -> None:
-    contexts: Sequence[Context] = replied.value.contexts
+    contexts: Sequence[values.Context] = replied.value.contexts
     for context in contexts:
         place = terminal.paint(terminal.one_line(context.path), "file")
         terminal.write(
@@ -199,7 +187,7 @@ def render_audit(replied: Replied) -> None:
         terminal.write("Nothing was written.\n")
 
 
-def render_status(status: Status, fresh: Freshness) -> None:
+def render_status(status: values.Status, fresh: values.Freshness) -> None:
     """Print the state of the index."""
     rows = [
         ("Database", [f"{status.database} ({terminal.readable_size(status.database_bytes)})"]),
@@ -243,7 +231,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
         )
 
 
-def _state_of(collection: Collection) -> str:
+def _state_of(collection: values.Collection) -> str:
     """How many documents it has, which files these are, and what is special about it."""
     facts = [counted(collection.documents, "document"), terminal.one_line(_files_of(collection))]
     if not collection.included:
@@ -255,7 +243,7 @@ def _state_of(collection: Collection) -> str:
     return ", ".join(facts)
 
 
-def _indexed(status: Status, fresh: Freshness) -> str:
+def _indexed(status: values.Status, fresh: values.Freshness) -> str:
     at = minute(status.last_indexed) + _zone(status.last_indexed)
     if not fresh.indexing:
         return at
@@ -263,7 +251,7 @@ def _indexed(status: Status, fresh: Freshness) -> str:
     return f"{at}; under way now{left}"
 
 
-def left_out(status: Status, *, most: int) -> str:
+def left_out(status: values.Status, *, most: int) -> str:
     """``4 PDF, 6 photos``: the files that are no documents, of ``most`` kinds."""
     kinds = [
         f"{number:,} {terminal.one_line(kind)}{'s' if kind == 'photo' and number > 1 else ''}"
@@ -272,7 +260,7 @@ def left_out(status: Status, *, most: int) -> str:
     return ", ".join(kinds[:most]) + (" …" if len(kinds) > most else "")
 
 
-def _vectors(status: Status, embedding: bool) -> list[str]:
+def _vectors(status: values.Status, embedding: bool) -> list[str]:
     """How many chunks have vectors, and what is still to do; lines."""
     if not status.chunks:
         return ["none"]
@@ -298,7 +286,7 @@ def _vectors(status: Status, embedding: bool) -> list[str]:
     return lines
 
 
-def _pictures(status: Status, fresh: Freshness) -> list[str]:
+def _pictures(status: values.Status, fresh: values.Freshness) -> list[str]:
     """How many pictures were read, and what is still to do; lines."""
     done = status.pictures - status.pictures_waiting - status.pictures_failed
     failed = f", {status.pictures_failed:,} cannot be read" if status.pictures_failed else ""
@@ -311,7 +299,7 @@ def _pictures(status: Status, fresh: Freshness) -> list[str]:
     return lines
 
 
-def render_ocr_report(report: OcrReport) -> None:
+def render_ocr_report(report: values.OcrReport) -> None:
     text = f"Read the text of {counted(report.read, 'page')}"
     if report.empty:
         text += f"; {report.empty:,} have none"
@@ -322,7 +310,7 @@ def render_ocr_report(report: OcrReport) -> None:
     terminal.write(text + "\n")
 
 
-def earlier_titles(status: Status) -> str:
+def earlier_titles(status: values.Status) -> str:
     """How many vectors are renewed, without a full stop."""
     return (
         f"{counted(status.chunks_outdated, 'chunk')} answer with the vector of an earlier title"
@@ -347,7 +335,7 @@ _IN_REASON = ("collection", "path", "subject", "rule")  # the path and the reaso
 
 
 def render_explanation(replied: Replied) -> None:
-    explanation: Explanation = replied.value
+    explanation: values.Explanation = replied.value
     verdict = "indexed" if explanation.indexed else "not indexed"
     style = "ok" if explanation.indexed else "warning"
     terminal.write(f"{terminal.one_line(explanation.path)}: {terminal.paint(verdict, style)}\n")
@@ -364,7 +352,7 @@ def render_explanation(replied: Replied) -> None:
         terminal.write(f"  {terminal.paint('hint:', 'dim')} {remedy}\n")
 
 
-def render_checks(checks: Sequence[Check]) -> None:
+def render_checks(checks: Sequence[values.Check]) -> None:
     for check in checks:
         word = terminal.paint(f"{check.status:<7}", check.status)
         terminal.write(
@@ -376,7 +364,7 @@ def render_checks(checks: Sequence[Check]) -> None:
 
 
 def render_cleanup(replied: Replied) -> None:
-    report: CleanupReport = replied.value
+    report: values.CleanupReport = replied.value
     verb = "Would remove" if report.dry_run else "Removed"
     removed = _counted(report.removed)
     terminal.write(f"{verb} {removed}.\n" if removed else "Nothing to remove.\n")

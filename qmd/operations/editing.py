@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from qmd.errors import (
-    AmbiguousNameError,
-    ConflictError,
-    DocumentNotFoundError,
-    EditError,
-    FileAccessError,
-    FileChangedError,
-    InvalidPathError,
-    NotFoundError,
-    OutsideRootsError,
-)
+from qmd import errors
 from qmd.operations import edit_texts
 from qmd.operations.definition import Replied, operation
 from qmd.system.session import current_session
@@ -27,14 +17,14 @@ if TYPE_CHECKING:
 FAMILY = {"toolset": "edit", "group": "write"}
 
 _ERRORS = (
-    OutsideRootsError,
-    DocumentNotFoundError,
-    NotFoundError,
-    AmbiguousNameError,
-    ConflictError,
-    EditError,
-    FileChangedError,
-    FileAccessError,
+    errors.OutsideRootsError,
+    errors.DocumentNotFoundError,
+    errors.NotFoundError,
+    errors.AmbiguousNameError,
+    errors.ConflictError,
+    errors.EditError,
+    errors.FileChangedError,
+    errors.FileAccessError,
 )
 _SCALARS = ["string", "number", "boolean"]
 _Value = str | bool | int | float | list[str | bool | int | float]
@@ -139,7 +129,7 @@ def edit_note(
     """
     if value is None and action == "set_property":
         # Over these faces an absent value and null are the same; Python may set None.
-        raise EditError(
+        raise errors.EditError(
             "The action set_property needs value.",
             hint='"" makes the property empty; remove_property removes it.',
         )
@@ -246,7 +236,7 @@ def delete_note(
     ),
     lane="write",
     idempotent=False,
-    errors=(*_ERRORS, InvalidPathError),
+    errors=(*_ERRORS, errors.InvalidPathError),
 )
 def move_note(
     kb: KnowledgeBase,
@@ -297,7 +287,13 @@ def _undone(replied: Replied) -> str:
     bodies=({"change": 12}, {"session": True}),
     lane="write",
     idempotent=False,
-    errors=(OutsideRootsError, NotFoundError, ConflictError, FileChangedError, FileAccessError),
+    errors=(
+        errors.OutsideRootsError,
+        errors.NotFoundError,
+        errors.ConflictError,
+        errors.FileChangedError,
+        errors.FileAccessError,
+    ),
 )
 def undo(
     kb: KnowledgeBase,
@@ -317,7 +313,7 @@ def undo(
     The header X-QMD-Session names the session of a request.
     """
     if redo and change is not None:
-        raise ConflictError(
+        raise errors.ConflictError(
             "redo and change exclude each other.",
             hint="To redo one of several undos, give its number as change.",
         )
