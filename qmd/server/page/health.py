@@ -15,6 +15,7 @@ from qmd.operations.bounds import MAX_PATH
 from qmd.server.activity import SPAN_S, QueryTimes, query_times
 from qmd.server.endpoints.definition import add_collection, context_path, permitted_directory
 from qmd.server.jobs import JobKind, Pace
+from qmd.server.late_mcp import MCP_PATH
 from qmd.server.page.browser import Form
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit
@@ -128,7 +129,7 @@ def _state(visit: Visit) -> dict[str, object]:
         "state": state,
         "ago": lambda at: _seconds_since(at, now),
         "zone": f"UTC{offset[:3]}:{offset[3:5]}",
-        "mcp_url": site.mcp_path and str(visit.request.base_url).rstrip("/") + site.mcp_path,
+        "mcp_url": str(visit.request.base_url).rstrip("/") + MCP_PATH,
     }
 
 
