@@ -86,31 +86,6 @@ def _why(visit: Visit) -> Shown:
     return Shown("health_why.html", {"typed": path, "explanation": explanation})
 
 
-VIEWS = (
-    # What is being indexed or embedded now, and the time left, at the top of all views.
-    PageView("/part/live", lambda visit: Shown("live.html", {"work": work_of(visit.site)})),
-    PageView("/overview", _overview),
-    PageView("/part/overview/live", lambda visit: Shown("health_live.html", _state(visit))),
-    PageView("/part/overview/charts", _charts),
-    PageView("/overview/charts", _charts),
-    PageView(
-        "/overview/check",
-        act=lambda visit: Shown("health_checks.html", {"checks": visit.kb.doctor()}),
-        timeout_s=_DOCTOR_S,
-    ),
-    PageView("/overview/skipped", _skipped),
-    PageView(
-        "/overview/warnings",
-        lambda visit: _listed(
-            visit,
-            "health_warned.html",
-            lambda offset: visit.kb.warned(offset=offset, limit=_PAGE + 1),
-        ),
-    ),
-    PageView("/overview/why", _why),
-)
-
-
 def _state(visit: Visit) -> dict[str, object]:
     """What the view shows that changes while somebody looks at it."""
     site, kb, now = visit.site, visit.kb, datetime.now().astimezone()
@@ -350,7 +325,28 @@ def _remove_context(visit: Visit) -> str:
     return "/overview#contexts"
 
 
-FORMS = (
+VIEWS = (
+    # What is being indexed or embedded now, and the time left, at the top of all views.
+    PageView("/part/live", lambda visit: Shown("live.html", {"work": work_of(visit.site)})),
+    PageView("/overview", _overview),
+    PageView("/part/overview/live", lambda visit: Shown("health_live.html", _state(visit))),
+    PageView("/part/overview/charts", _charts),
+    PageView("/overview/charts", _charts),
+    PageView(
+        "/overview/check",
+        act=lambda visit: Shown("health_checks.html", {"checks": visit.kb.doctor()}),
+        timeout_s=_DOCTOR_S,
+    ),
+    PageView("/overview/skipped", _skipped),
+    PageView(
+        "/overview/warnings",
+        lambda visit: _listed(
+            visit,
+            "health_warned.html",
+            lambda offset: visit.kb.warned(offset=offset, limit=_PAGE + 1),
+        ),
+    ),
+    PageView("/overview/why", _why),
     PageView("/overview/index", act=_index, sender="administrator"),
     PageView("/overview/embed", act=_embed, sender="administrator"),
     PageView("/overview/collections/new", _typed),
