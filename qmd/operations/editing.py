@@ -47,12 +47,8 @@ Preview = Annotated[bool, Describe("Only show the diff", zh="不写入，只显�
 # --- edits ---------------------------------------------------------------------------
 
 
-def _edited(replied: Replied) -> str:
-    return edit_texts.edited(replied.value, preview=bool(replied.arguments.get("preview")))
-
-
 @operation(
-    text=_edited,
+    text=lambda replied: edit_texts.edited(replied.value),
     zh="修改笔记的一处；编码和换行符不变。可撤销。",
     tool_says_summary=True,
     command="note edit",
@@ -146,7 +142,7 @@ def edit_note(
 
 
 @operation(
-    text=_edited,
+    text=lambda replied: edit_texts.edited(replied.value),
     command="note set",
     in_shell_alone=True,
     examples=("qmd note set plan status done", 'qmd note set plan tags \'["work", "2026"]\''),
@@ -177,7 +173,7 @@ def set_property(
 
 
 @operation(
-    text=_edited,
+    text=lambda replied: edit_texts.edited(replied.value),
     command="note tick",
     in_shell_alone=True,
     examples=("qmd note tick plan 'Call the bank'", "qmd note tick plan 12 --undo"),

@@ -336,18 +336,11 @@ def _notices(
         place = f"{one_line(document.document.file)}:{document.same_name[0]}"
         notices.append(f"{sentence}: get {place}")
     if document.left_out is not None:
-        notices.append(_lines_left_out(document, document.left_out, dialect, has_budget=has_budget))
+        raise_what = dialect.field("max_tokens") if has_budget else None
+        notices.append(
+            texts.lines_left_out(document.left_out, document.document.file, raise_what=raise_what)
+        )
     return [TextBlock(f"[{notice}]") for notice in notices]
-
-
-def _lines_left_out(
-    document: values.DocumentSlice, left_out: values.LeftOut, dialect: Dialect, *, has_budget: bool
-) -> str:
-    return texts.lines_left_out(
-        left_out,
-        document.document.file,
-        raise_what=dialect.field("max_tokens") if has_budget else None,
-    )
 
 
 def document_block(document: values.DocumentSlice) -> DocumentBlock:
