@@ -370,7 +370,7 @@ def _tell(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) 
             cli.listings.list_of(operation, value) if operation.json_is_list else to_wire(value)
         )
     elif operation.view:
-        getattr(cli.render_reports, operation.view)(Replied(value, arguments))
+        getattr(cli.render_reports, operation.view)(value)
     else:
         assert operation.text is not None
         write_text(f"{operation.text(Replied(value, arguments))}\n")

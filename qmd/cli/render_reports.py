@@ -13,8 +13,10 @@ from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd import values
-    from qmd.operations.definition import Replied
-    from qmd.values.access import AccessToken, AuditEntry, NewAccessToken
+    from qmd.operations.access import AllTokens, AuditLog
+    from qmd.operations.collections import AllCollections, CollectionWithContexts
+    from qmd.operations.contexts import AllContexts
+    from qmd.values.access import AccessToken, NewAccessToken
 
 SHOWN = 10  # the most entries of a list that are printed; the rest is counted
 
@@ -87,13 +89,10 @@ def render_embed_report(report: values.EmbedReport) -> None:
     terminal.write(text + "\n")
 
 
-def render_collections(replied: Replied) -> None:
-    collections: Sequence[values.Collection] = replied.value.collections
-    width = max(
-        (terminal.columns(terminal.one_line(collection.name)) for collection in collections),
-        default=0,
-    )
-    for collection in collections:
+def render_collections(listed: AllCollections) -> None:
+    names = (terminal.one_line(collection.name) for collection in listed.collections)
+    width = max(map(terminal.columns, names), default=0)
+    for collection in listed.collections:
         name = terminal.paint(terminal.padded(terminal.one_line(collection.name), width), "title")
         documents = counted(collection.documents, "document")
         path = terminal.paint(terminal.one_line(collection.path), "file")
@@ -102,12 +101,12 @@ def render_collections(replied: Replied) -> None:
             excluded += terminal.paint(f"  pushed by {terminal.one_line(collection.owner)}", "dim")
         rest = f"{path}  {terminal.one_line(_files_of(collection))}{excluded}"
         terminal.write(terminal.beside(f"{name}  {documents:>16}", rest, 0) + "\n")
-    if not collections:
+    if not listed.collections:
         terminal.note("No collections yet: qmd up FOLDER")
 
 
-def render_collection(replied: Replied) -> None:
-    details: values.Collection = replied.value.collection
+def render_collection(shown: CollectionWithContexts) -> None:
+    details = shown.collection
     rows = [
         ("Name", details.name),
         ("Path", details.path),
@@ -117,7 +116,7 @@ def render_collection(replied: Replied) -> None:
         ("Documents", f"{details.documents:,}"),
         ("Changed", minute(details.last_updated)),
         ("Indexed", minute(details.last_indexed)),
-        *(("Context", f"{context.path}: {context.text}") for context in replied.value.contexts),
+        *(("Context", f"{context.path}: {context.text}") for context in shown.contexts),
     ]
     for label, value in rows:
         terminal.write(f"{label:<11}{terminal.hanging(terminal.one_line(value), 11)}\n")
@@ -128,9 +127,8 @@ def _files_of(collection: values.Collection) -> str:
     return collection.pattern + "".join(f", without {each}" for each in collection.ignore)
 
 
-def render_contexts(replied: Replied) -> None:
-    contexts: Sequence[values.Context] = replied.value.contexts
-    for context in contexts:
+def render_contexts(listed: AllContexts) -> None:
+    for context in listed.contexts:
         place = terminal.paint(terminal.one_line(context.path), "file")
         terminal.write(
             terminal.beside(place, terminal.paint(terminal.one_line(context.uri), "dim"), 0) + "\n"
@@ -141,12 +139,11 @@ def render_contexts(replied: Replied) -> None:
                 for line in context.text.splitlines()
             )
         )
-    if not contexts:
+    if not listed.contexts:
         terminal.note("No contexts yet: qmd context add PATH TEXT")
 
 
-def render_new_token(replied: Replied) -> None:
-    created: NewAccessToken = replied.value
+def render_new_token(created: NewAccessToken) -> None:
     terminal.write(f"{created.token}\n")
     libraries.click.echo(
         f"Token '{created.stored.name}' {_opened_by(created.stored)}. It is not shown again.",
@@ -154,12 +151,11 @@ def render_new_token(replied: Replied) -> None:
     )
 
 
-def render_tokens(replied: Replied) -> None:
-    tokens: Sequence[AccessToken] = replied.value.tokens
-    for each in tokens:
+def render_tokens(listed: AllTokens) -> None:
+    for each in listed.tokens:
         used = f"last used {each.last_used}" if each.last_used else "never used"
         terminal.write(f"{terminal.one_line(each.name)}: {_opened_by(each)}, {used}\n")
-    if not tokens:
+    if not listed.tokens:
         terminal.write("No tokens. To make one: qmd server token create NAME --read COLLECTION\n")
 
 
@@ -177,13 +173,12 @@ def _opened_by(token: AccessToken) -> str:
     return terminal.one_line(", ".join(parts))
 
 
-def render_audit(replied: Replied) -> None:
-    entries: Sequence[AuditEntry] = replied.value.entries
-    for entry in entries:
+def render_audit(log: AuditLog) -> None:
+    for entry in log.entries:
         who = entry.actor or "(administrator)"
         what = terminal.one_line(f"{minute(entry.at)}  {who}  {entry.face}  {entry.action}")
         terminal.write(terminal.beside(what, terminal.one_line(entry.target), 0) + "\n")
-    if not entries:
+    if not log.entries:
         terminal.write("Nothing was written.\n")
 
 
@@ -334,8 +329,7 @@ def _zone(stamp: str | None) -> str:
 _IN_REASON = ("collection", "path", "subject", "rule")  # the path and the reason name these
 
 
-def render_explanation(replied: Replied) -> None:
-    explanation: values.Explanation = replied.value
+def render_explanation(explanation: values.Explanation) -> None:
     verdict = "indexed" if explanation.indexed else "not indexed"
     style = "ok" if explanation.indexed else "warning"
     terminal.write(f"{terminal.one_line(explanation.path)}: {terminal.paint(verdict, style)}\n")
@@ -363,8 +357,7 @@ def render_checks(checks: Sequence[values.Check]) -> None:
             terminal.write(f"         {terminal.paint('hint:', 'dim')} {remedy}\n")
 
 
-def render_cleanup(replied: Replied) -> None:
-    report: values.CleanupReport = replied.value
+def render_cleanup(report: values.CleanupReport) -> None:
     verb = "Would remove" if report.dry_run else "Removed"
     removed = _counted(report.removed)
     terminal.write(f"{verb} {removed}.\n" if removed else "Nothing to remove.\n")
