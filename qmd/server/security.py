@@ -28,13 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.errors import InputError, QmdError
 from qmd.server import failures
-from qmd.server.sessions import (
-    IN_SESSION,
-    LOGIN_PATH,
-    MAX_FORM_BYTES,
-    OPEN_PATH,
-    Sessions,
-)
+from qmd.server.sessions import IN_SESSION, LOGIN_PATH, MAX_FORM_BYTES, OPEN_PATH, Sessions
 from qmd.values.access import TOKEN_PREFIX, AccessScope
 
 _log = logging.getLogger(__name__)
