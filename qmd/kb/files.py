@@ -335,6 +335,4 @@ class PhotoMethods(DocumentMethods, FileMethods):
         )
 
     def _disk_path(self, file: str) -> Path:
-        self.open_file(file).close()  # only files that the index lists
-        collection, _, path = file.partition("/")
-        return Path(self._root(collection), path)
+        return Path(*self._root_and_path(file))
