@@ -78,11 +78,7 @@ def model_options(function: F) -> F:
 )
 @click.argument("question", nargs=-1, metavar="[QUESTION]...")
 @model_options
-@click.option(
-    "--write",
-    is_flag=True,
-    help=SETTINGS["ask_write"].help,
-)
+@click.option("--write", is_flag=True, help=SETTINGS["ask_write"].help)
 @click.option("--yes", is_flag=True, help="With --write: agree to every write in advance.")
 @click.option("--read-only", is_flag=True, help="Only read: the default.")
 @strict_option

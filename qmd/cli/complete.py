@@ -102,10 +102,13 @@ def documents_or_files(ctx: click.Context, param: click.Parameter, incomplete: s
     return documents(ctx, param, incomplete) or files(ctx, param, incomplete)
 
 
-@_from_database
-def collections(kb: KnowledgeBase, incomplete: str) -> Items:
-    """Names of collections, with their directories."""
-    return _items(sorted((each.name, each.path) for each in kb.collections()), incomplete)
+def _rows(read: Callable[[KnowledgeBase], Iterable[tuple[str, str]]]) -> Completions:
+    """Those that begin with what was typed, of values with help texts from the database."""
+    return _from_database(lambda kb, incomplete: _items(read(kb), incomplete))
+
+
+#: Names of collections, with their directories.
+collections = _rows(lambda kb: sorted((each.name, each.path) for each in kb.collections()))
 
 
 @_from_database
@@ -116,16 +119,15 @@ def tags(kb: KnowledgeBase, incomplete: str) -> Items:
     return _items(((mark + each.tag, str(each.documents)) for each in counts), incomplete)
 
 
-@_from_database
-def property_keys(kb: KnowledgeBase, incomplete: str) -> Items:
-    """Properties that documents have."""
-    return _items(_keys(kb), incomplete)
+def _keys(kb: KnowledgeBase) -> Iterable[tuple[str, str]]:
+    return ((each.key, "") for each in kb.properties())
 
 
-@_from_database
-def sort_keys(kb: KnowledgeBase, incomplete: str) -> Items:
-    """What documents can be sorted by."""
-    return _items([("date", ""), ("title", ""), *_keys(kb)], incomplete)
+#: Properties that documents have.
+property_keys = _rows(_keys)
+
+#: What documents can be sorted by.
+sort_keys = _rows(lambda kb: [("date", ""), ("title", ""), *_keys(kb)])
 
 
 @_from_database
@@ -138,23 +140,16 @@ def conditions(kb: KnowledgeBase, incomplete: str) -> Items:
     return _items(((f"{key}:{each.value}", "") for each in values), incomplete)
 
 
-@_from_database
-def models(kb: KnowledgeBase, incomplete: str) -> Items:
-    """Models, those of the database first; takes 0.7 s, because fastembed lists most of them."""
-    names = (model.name for model in kb.models.list() if model.kind != "english")
-    return _items(((name, "") for name in names), incomplete)
+#: Models, those of the database first; takes 0.7 s, because fastembed lists most of them.
+models = _rows(
+    lambda kb: ((model.name, "") for model in kb.models.list() if model.kind != "english")
+)
 
+#: Authors of posts.
+authors = _rows(lambda kb: ((name, "") for name in kb.posts.authors()))
 
-@_from_database
-def authors(kb: KnowledgeBase, incomplete: str) -> Items:
-    """Authors of posts."""
-    return _items(((name, "") for name in kb.posts.authors()), incomplete)
-
-
-@_from_database
-def chats(kb: KnowledgeBase, incomplete: str) -> Items:
-    """Ids of conversations, with their names."""
-    return _items(((chat.id, chat.name) for chat in kb.chats(limit=100).chats), incomplete)
+#: Ids of conversations, with their names.
+chats = _rows(lambda kb: ((chat.id, chat.name) for chat in kb.chats(limit=100).chats))
 
 
 def indexes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
@@ -197,10 +192,6 @@ def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
 def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Directories on the disk, which the shell completes."""
     return [_item(incomplete, "dir")]
-
-
-def _keys(kb: KnowledgeBase) -> Iterable[tuple[str, str]]:
-    return ((each.key, "") for each in kb.properties())
 
 
 def _items(rows: Iterable[tuple[str, str]], incomplete: str) -> Items:

@@ -455,16 +455,8 @@ def render_not_taken(not_taken: tuple[NotTaken, ...]) -> None:
 
 
 for _command in (
-    *(
-        tobi,
-        basic_memory,
-        obsidian,
-        chatgpt,
-        claude,
-        claude_code,
-        codex,
-        export_of_qmd,
-        markdown_zip,
-    ),
+    *(tobi, basic_memory, obsidian),
+    *(chatgpt, claude, claude_code, codex),
+    *(export_of_qmd, markdown_zip),
 ):
     import_.add_command(_command)

@@ -18,15 +18,7 @@ from qmd.cli import complete, runs
 from qmd.cli.command import Group, command
 from qmd.cli.render_reports import render_index_report
 from qmd.cli.session import session
-from qmd.cli.terminal import (
-    confirmed,
-    escape_json,
-    note,
-    one_line,
-    paint,
-    progress_bar,
-    write,
-)
+from qmd.cli.terminal import confirmed, escape_json, note, one_line, paint, progress_bar, write
 from qmd.errors import InputError
 from qmd.values.text import DEFAULT_MASK, counted
 

@@ -11,15 +11,7 @@ from qmd import models as kept
 from qmd.cli import complete
 from qmd.cli.command import Group, command
 from qmd.cli.session import session
-from qmd.cli.terminal import (
-    fitting,
-    note,
-    one_line,
-    paint,
-    progress_bar,
-    readable_size,
-    write,
-)
+from qmd.cli.terminal import fitting, note, one_line, paint, progress_bar, readable_size, write
 from qmd.system.user_dirs import is_missing
 from qmd.values.text import counted
 

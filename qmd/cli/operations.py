@@ -24,17 +24,7 @@ from qmd.operations import Operation, every_command
 from qmd.operations.definition import Replied
 from qmd.search.query import filter_date
 from qmd.system import plugins
-from qmd.values.facts import (
-    DateOrSpan,
-    FieldFacts,
-    ForCommands,
-    OnProperties,
-    Range,
-    Required,
-    Shell,
-    Singular,
-    without_none,
-)
+from qmd.values import facts
 from qmd.values.properties import parse_filter
 from qmd.values.text import MIN_TOKENS
 from qmd.values.wire import to_wire
@@ -189,9 +179,9 @@ def has_rows(operation: Operation) -> bool:
     return bool(operation.lists) and not (operation.view or operation.done_by)
 
 
-def _params(operation: Operation, field: FieldFacts) -> Iterable[Decorator]:
+def _params(operation: Operation, field: facts.FieldFacts) -> Iterable[Decorator]:
     """The options or the argument of the shell for an argument of an operation."""
-    commands, hint = field.get(ForCommands), without_none(field.hint)
+    commands, hint = field.get(facts.ForCommands), facts.without_none(field.hint)
     is_ignored = commands is not None and commands.ignored
     if is_dataclass(_item(field)) or not (operation.takes(field) or is_ignored):
         return
@@ -204,11 +194,11 @@ def _params(operation: Operation, field: FieldFacts) -> Iterable[Decorator]:
         yield click.option("--all", "is_all", is_flag=True, help="Show all of them.")
 
 
-def _argument(field: FieldFacts) -> Decorator:
-    shell = field.get(Shell) or Shell()
+def _argument(field: facts.FieldFacts) -> Decorator:
+    shell = field.get(facts.Shell) or facts.Shell()
     # With a default, also None, click takes a command line without the argument.
-    value = field.default if shell.default is Required else shell.default
-    default: dict[str, Any] = {} if value is Required else {"default": value}
+    value = field.default if shell.default is facts.Required else shell.default
+    default: dict[str, Any] = {} if value is facts.Required else {"default": value}
     return click.argument(
         field.name,
         type=QueryWord() if shell.join == " " else _type(field),
@@ -220,9 +210,9 @@ def _argument(field: FieldFacts) -> Decorator:
     )
 
 
-def _option(field: FieldFacts, *, hidden: bool) -> Decorator:
-    shell, hint = field.get(Shell) or Shell(), without_none(field.hint)
-    default = field.default if shell.default is Required else shell.default
+def _option(field: facts.FieldFacts, *, hidden: bool) -> Decorator:
+    shell, hint = field.get(facts.Shell) or facts.Shell(), facts.without_none(field.hint)
+    default = field.default if shell.default is facts.Required else shell.default
     name = f"--{field.name.replace('_', '-')}"
     names = [f"{name}/--no-{name[2:]}" if default is True else name]
     if field.name == "limit":
@@ -244,30 +234,30 @@ def _option(field: FieldFacts, *, hidden: bool) -> Decorator:
     )
 
 
-def _item(field: FieldFacts) -> Any:
+def _item(field: facts.FieldFacts) -> Any:
     """The type of the items of a list; None for anything else."""
-    hint = without_none(field.hint)
+    hint = facts.without_none(field.hint)
     return get_args(hint)[0] if get_origin(hint) is tuple else None
 
 
-def _key(field: FieldFacts) -> str:
+def _key(field: facts.FieldFacts) -> str:
     """The name under which an operation takes the value of an option."""
-    return field.name if field.has(Singular) else field.wire_name
+    return field.name if field.has(facts.Singular) else field.wire_name
 
 
-def _is_positional(field: FieldFacts) -> bool:
-    shell = field.get(Shell)
+def _is_positional(field: facts.FieldFacts) -> bool:
+    shell = field.get(facts.Shell)
     return field.is_required or (shell is not None and shell.positional)
 
 
-def _type(field: FieldFacts) -> Any:
+def _type(field: facts.FieldFacts) -> Any:
     """The type of an option as click has it."""
-    hint, bounds = _item(field) or without_none(field.hint), field.get(Range)
+    hint, bounds = _item(field) or facts.without_none(field.hint), field.get(facts.Range)
     if bounds is not None:
         return (_Count if hint is int else _Fraction)(bounds.low, bounds.high)
-    if field.has(DateOrSpan):
+    if field.has(facts.DateOrSpan):
         return _date
-    if field.has(OnProperties):
+    if field.has(facts.OnProperties):
         return _condition
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
@@ -347,24 +337,24 @@ def _as_json_or_text(text: str) -> object:
     return value if is_simple and not isinstance(value, str) else text
 
 
-def _about_arguments(fields: Iterable[FieldFacts]) -> Iterable[str]:
+def _about_arguments(fields: Iterable[facts.FieldFacts]) -> Iterable[str]:
     """What stands in a help text of the arguments without an option's name."""
     for field in fields:
-        shell = field.get(Shell) or Shell()
+        shell = field.get(facts.Shell) or facts.Shell()
         if _is_positional(field) and field.description:
             name = shell.metavar.strip("[].").partition("[")[0] or field.name.upper()
             yield f"{name}: {field.description[0].lower()}{field.description[1:]}."
 
 
-def _examples(words: str, fields: Iterable[FieldFacts]) -> tuple[str, str]:
+def _examples(words: str, fields: Iterable[facts.FieldFacts]) -> tuple[str, str]:
     """Two command lines for an operation that names none."""
     line = " ".join(["qmd", words, *(each.name.upper() for each in fields if each.is_required)])
     return line, f"{line} --json"
 
 
-def _as_called(field: FieldFacts, value: Any) -> Any:
+def _as_called(field: facts.FieldFacts, value: Any) -> Any:
     """An argument as an operation takes it: the words of a query as a text, ``-`` as stdin."""
-    shell = field.get(Shell)
+    shell = field.get(facts.Shell)
     if shell is not None and shell.join:
         return shell.join.join(value)
     if shell is not None and shell.stdin and value == "-":
@@ -380,7 +370,7 @@ def _tell(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) 
             cli.listings.list_of(operation, value) if operation.json_is_list else to_wire(value)
         )
     elif operation.view:
-        getattr(cli.render_reports, operation.view)(Replied(value, arguments))
+        getattr(cli.render_reports, operation.view)(value)
     else:
         assert operation.text is not None
         write_text(f"{operation.text(Replied(value, arguments))}\n")

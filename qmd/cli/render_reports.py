@@ -12,21 +12,11 @@ from qmd.system import clock
 from qmd.values.text import counted
 
 if TYPE_CHECKING:
-    from qmd.operations.definition import Replied
-    from qmd.values import (
-        Check,
-        CleanupReport,
-        Collection,
-        Context,
-        EmbedReport,
-        Explanation,
-        Freshness,
-        IndexReport,
-        OcrReport,
-        SkippedFile,
-        Status,
-    )
-    from qmd.values.access import AccessToken, AuditEntry, NewAccessToken
+    from qmd import values
+    from qmd.operations.access import AllTokens, AuditLog
+    from qmd.operations.collections import AllCollections, CollectionWithContexts
+    from qmd.operations.contexts import AllContexts
+    from qmd.values.access import AccessToken, NewAccessToken
 
 SHOWN = 10  # the most entries of a list that are printed; the rest is counted
 
@@ -40,7 +30,7 @@ def duration(seconds: float) -> str:
     return f"about {seconds / 3600:.1f} h"
 
 
-def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
+def render_index_report(report: values.IndexReport, *, verb: str = "Indexed") -> None:
     """Print the changes to stdout, and skipped files and warnings to stderr."""
     terminal.write(
         f"{verb} {counted(report.collections, 'collection')}: "
@@ -65,7 +55,7 @@ def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
             terminal.note(f"  … and {len(report.warnings) - SHOWN:,} more: qmd why FILE")
 
 
-def skipped_lines(skipped: Sequence[SkippedFile], stream: TextIO) -> list[str]:
+def skipped_lines(skipped: Sequence[values.SkippedFile], stream: TextIO) -> list[str]:
     """Lines, to be indented by two, that list files by the reason why they were skipped."""
     files: dict[str, list[str]] = {}
     for file in skipped:
@@ -77,7 +67,7 @@ def skipped_lines(skipped: Sequence[SkippedFile], stream: TextIO) -> list[str]:
     return lines
 
 
-def render_embed_report(report: EmbedReport) -> None:
+def render_embed_report(report: values.EmbedReport) -> None:
     made_states_only = report.token_states and not report.embedded
     made_english_only = report.english and not (report.embedded or report.token_states)
     if made_english_only:
@@ -99,13 +89,10 @@ def render_embed_report(report: EmbedReport) -> None:
     terminal.write(text + "\n")
 
 
-def render_collections(replied: Replied) -> None:
-    collections: Sequence[Collection] = replied.value.collections
-    width = max(
-        (terminal.columns(terminal.one_line(collection.name)) for collection in collections),
-        default=0,
-    )
-    for collection in collections:
+def render_collections(listed: AllCollections) -> None:
+    names = (terminal.one_line(collection.name) for collection in listed.collections)
+    width = max(map(terminal.columns, names), default=0)
+    for collection in listed.collections:
         name = terminal.paint(terminal.padded(terminal.one_line(collection.name), width), "title")
         documents = counted(collection.documents, "document")
         path = terminal.paint(terminal.one_line(collection.path), "file")
@@ -114,12 +101,12 @@ def render_collections(replied: Replied) -> None:
             excluded += terminal.paint(f"  pushed by {terminal.one_line(collection.owner)}", "dim")
         rest = f"{path}  {terminal.one_line(_files_of(collection))}{excluded}"
         terminal.write(terminal.beside(f"{name}  {documents:>16}", rest, 0) + "\n")
-    if not collections:
+    if not listed.collections:
         terminal.note("No collections yet: qmd up FOLDER")
 
 
-def render_collection(replied: Replied) -> None:
-    details: Collection = replied.value.collection
+def render_collection(shown: CollectionWithContexts) -> None:
+    details = shown.collection
     rows = [
         ("Name", details.name),
         ("Path", details.path),
@@ -129,20 +116,19 @@ def render_collection(replied: Replied) -> None:
         ("Documents", f"{details.documents:,}"),
         ("Changed", minute(details.last_updated)),
         ("Indexed", minute(details.last_indexed)),
-        *(("Context", f"{context.path}: {context.text}") for context in replied.value.contexts),
+        *(("Context", f"{context.path}: {context.text}") for context in shown.contexts),
     ]
     for label, value in rows:
         terminal.write(f"{label:<11}{terminal.hanging(terminal.one_line(value), 11)}\n")
 
 
-def _files_of(collection: Collection) -> str:
+def _files_of(collection: values.Collection) -> str:
     """Which files are its documents, in one line: ``**/*.md, without drafts/``."""
     return collection.pattern + "".join(f", without {each}" for each in collection.ignore)
 
 
-def render_contexts(replied: Replied) -> None:
-    contexts: Sequence[Context] = replied.value.contexts
-    for context in contexts:
+def render_contexts(listed: AllContexts) -> None:
+    for context in listed.contexts:
         place = terminal.paint(terminal.one_line(context.path), "file")
         terminal.write(
             terminal.beside(place, terminal.paint(terminal.one_line(context.uri), "dim"), 0) + "\n"
@@ -153,12 +139,11 @@ def render_contexts(replied: Replied) -> None:
                 for line in context.text.splitlines()
             )
         )
-    if not contexts:
+    if not listed.contexts:
         terminal.note("No contexts yet: qmd context add PATH TEXT")
 
 
-def render_new_token(replied: Replied) -> None:
-    created: NewAccessToken = replied.value
+def render_new_token(created: NewAccessToken) -> None:
     terminal.write(f"{created.token}\n")
     libraries.click.echo(
         f"Token '{created.stored.name}' {_opened_by(created.stored)}. It is not shown again.",
@@ -166,12 +151,11 @@ def render_new_token(replied: Replied) -> None:
     )
 
 
-def render_tokens(replied: Replied) -> None:
-    tokens: Sequence[AccessToken] = replied.value.tokens
-    for each in tokens:
+def render_tokens(listed: AllTokens) -> None:
+    for each in listed.tokens:
         used = f"last used {each.last_used}" if each.last_used else "never used"
         terminal.write(f"{terminal.one_line(each.name)}: {_opened_by(each)}, {used}\n")
-    if not tokens:
+    if not listed.tokens:
         terminal.write("No tokens. To make one: qmd server token create NAME --read COLLECTION\n")
 
 
@@ -189,17 +173,16 @@ def _opened_by(token: AccessToken) -> str:
     return terminal.one_line(", ".join(parts))
 
 
-def render_audit(replied: Replied) -> None:
-    entries: Sequence[AuditEntry] = replied.value.entries
-    for entry in entries:
+def render_audit(log: AuditLog) -> None:
+    for entry in log.entries:
         who = entry.actor or "(administrator)"
         what = terminal.one_line(f"{minute(entry.at)}  {who}  {entry.face}  {entry.action}")
         terminal.write(terminal.beside(what, terminal.one_line(entry.target), 0) + "\n")
-    if not entries:
+    if not log.entries:
         terminal.write("Nothing was written.\n")
 
 
-def render_status(status: Status, fresh: Freshness) -> None:
+def render_status(status: values.Status, fresh: values.Freshness) -> None:
     """Print the state of the index."""
     rows = [
         ("Database", [f"{status.database} ({terminal.readable_size(status.database_bytes)})"]),
@@ -243,7 +226,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
         )
 
 
-def _state_of(collection: Collection) -> str:
+def _state_of(collection: values.Collection) -> str:
     """How many documents it has, which files these are, and what is special about it."""
     facts = [counted(collection.documents, "document"), terminal.one_line(_files_of(collection))]
     if not collection.included:
@@ -255,7 +238,7 @@ def _state_of(collection: Collection) -> str:
     return ", ".join(facts)
 
 
-def _indexed(status: Status, fresh: Freshness) -> str:
+def _indexed(status: values.Status, fresh: values.Freshness) -> str:
     at = minute(status.last_indexed) + _zone(status.last_indexed)
     if not fresh.indexing:
         return at
@@ -263,7 +246,7 @@ def _indexed(status: Status, fresh: Freshness) -> str:
     return f"{at}; under way now{left}"
 
 
-def left_out(status: Status, *, most: int) -> str:
+def left_out(status: values.Status, *, most: int) -> str:
     """``4 PDF, 6 photos``: the files that are no documents, of ``most`` kinds."""
     kinds = [
         f"{number:,} {terminal.one_line(kind)}{'s' if kind == 'photo' and number > 1 else ''}"
@@ -272,7 +255,7 @@ def left_out(status: Status, *, most: int) -> str:
     return ", ".join(kinds[:most]) + (" …" if len(kinds) > most else "")
 
 
-def _vectors(status: Status, embedding: bool) -> list[str]:
+def _vectors(status: values.Status, embedding: bool) -> list[str]:
     """How many chunks have vectors, and what is still to do; lines."""
     if not status.chunks:
         return ["none"]
@@ -298,7 +281,7 @@ def _vectors(status: Status, embedding: bool) -> list[str]:
     return lines
 
 
-def _pictures(status: Status, fresh: Freshness) -> list[str]:
+def _pictures(status: values.Status, fresh: values.Freshness) -> list[str]:
     """How many pictures were read, and what is still to do; lines."""
     done = status.pictures - status.pictures_waiting - status.pictures_failed
     failed = f", {status.pictures_failed:,} cannot be read" if status.pictures_failed else ""
@@ -311,7 +294,7 @@ def _pictures(status: Status, fresh: Freshness) -> list[str]:
     return lines
 
 
-def render_ocr_report(report: OcrReport) -> None:
+def render_ocr_report(report: values.OcrReport) -> None:
     text = f"Read the text of {counted(report.read, 'page')}"
     if report.empty:
         text += f"; {report.empty:,} have none"
@@ -322,7 +305,7 @@ def render_ocr_report(report: OcrReport) -> None:
     terminal.write(text + "\n")
 
 
-def earlier_titles(status: Status) -> str:
+def earlier_titles(status: values.Status) -> str:
     """How many vectors are renewed, without a full stop."""
     return (
         f"{counted(status.chunks_outdated, 'chunk')} answer with the vector of an earlier title"
@@ -346,8 +329,7 @@ def _zone(stamp: str | None) -> str:
 _IN_REASON = ("collection", "path", "subject", "rule")  # the path and the reason name these
 
 
-def render_explanation(replied: Replied) -> None:
-    explanation: Explanation = replied.value
+def render_explanation(explanation: values.Explanation) -> None:
     verdict = "indexed" if explanation.indexed else "not indexed"
     style = "ok" if explanation.indexed else "warning"
     terminal.write(f"{terminal.one_line(explanation.path)}: {terminal.paint(verdict, style)}\n")
@@ -364,7 +346,7 @@ def render_explanation(replied: Replied) -> None:
         terminal.write(f"  {terminal.paint('hint:', 'dim')} {remedy}\n")
 
 
-def render_checks(checks: Sequence[Check]) -> None:
+def render_checks(checks: Sequence[values.Check]) -> None:
     for check in checks:
         word = terminal.paint(f"{check.status:<7}", check.status)
         terminal.write(
@@ -375,8 +357,7 @@ def render_checks(checks: Sequence[Check]) -> None:
             terminal.write(f"         {terminal.paint('hint:', 'dim')} {remedy}\n")
 
 
-def render_cleanup(replied: Replied) -> None:
-    report: CleanupReport = replied.value
+def render_cleanup(report: values.CleanupReport) -> None:
     verb = "Would remove" if report.dry_run else "Removed"
     removed = _counted(report.removed)
     terminal.write(f"{verb} {removed}.\n" if removed else "Nothing to remove.\n")

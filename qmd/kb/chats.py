@@ -15,7 +15,7 @@ from qmd.system import clock
 
 if TYPE_CHECKING:
     from qmd.settings import BackendSettings
-    from qmd.store import Writer
+    from qmd.store import Reader, Writer
     from qmd.store.sql.conversations import ChatSummary, KeptChat
     from qmd.values.chats import Chat, ChatInfo, ChatMode, ChatPage, ChatTurn, StoredTurn
     from qmd.values.writing import WrittenNote
@@ -44,9 +44,7 @@ class ChatMethods(FileMethods):
     def chat(self, chat_id: str) -> Chat:
         """A conversation with its turns. Raises ChatNotFoundError."""
         with self._store.reading() as reader:
-            info = reader.conversations.get(chat_id)
-            if info is None:
-                raise ChatNotFoundError(chat_id)
+            info = _chat_info(reader, chat_id)
             return values.chats.Chat(info, tuple(map(as_turn, reader.conversations.turns(chat_id))))
 
     @open_to_scopes
@@ -58,7 +56,7 @@ class ChatMethods(FileMethods):
             ChatNotFoundError
             InputError: The name is blank, too long or has several lines.
         """
-        self._chat_info(chat_id)
+        self._store.read(lambda reader: _chat_info(reader, chat_id))
         name = name.strip()
         if not name or len(name) > values.chats.MAX_NAME or not name.isprintable():
             raise InputError(
@@ -69,7 +67,7 @@ class ChatMethods(FileMethods):
                 hint="Choose a shorter name.",
             )
         self._store.write(lambda writer: writer.conversations.rename(chat_id, name))
-        return self._chat_info(chat_id)
+        return self._store.read(lambda reader: _chat_info(reader, chat_id))
 
     @open_to_scopes
     def delete_chat(self, chat_id: str) -> None:
@@ -116,10 +114,7 @@ class ChatMethods(FileMethods):
     def stored_chat(self, chat_id: str) -> KeptChat:
         """All that is kept of a conversation. Raises ChatNotFoundError."""
         with self._store.reading() as reader:
-            info = reader.conversations.get(chat_id)
-            if info is None:
-                raise ChatNotFoundError(chat_id)
-            chats = reader.conversations
+            info, chats = _chat_info(reader, chat_id), reader.conversations
             return sql.conversations.KeptChat(info, chats.summary(chat_id), chats.turns(chat_id))
 
     @open_to_scopes
@@ -198,11 +193,12 @@ class ChatMethods(FileMethods):
 
         return store.write(interrupt) if abandoned else 0
 
-    def _chat_info(self, chat_id: str) -> ChatInfo:
-        info = self._store.read(lambda reader: reader.conversations.get(chat_id))
-        if info is None:
-            raise ChatNotFoundError(chat_id)
-        return info
+
+def _chat_info(reader: Reader, chat_id: str) -> ChatInfo:
+    info = reader.conversations.get(chat_id)
+    if info is None:
+        raise ChatNotFoundError(chat_id)
+    return info
 
 
 def as_turn(stored: StoredTurn) -> ChatTurn:

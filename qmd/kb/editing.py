@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from qmd import errors, files, ingest, parse, values
 from qmd.engine_text import engine_text
 from qmd.files import edits, writing
-from qmd.kb.files import FileMethods
+from qmd.kb.files import FileMethods, vault_of
 from qmd.kb.parts import open_to_scopes
 from qmd.records import replace
 from qmd.search import lookup
@@ -156,8 +156,7 @@ class EditingMethods(FileMethods):
             OutsideRootsError, WriteDeclinedError, FileAccessError: As the `FileWriter` says.
         """
         store = self._store
-        with store.reading() as reader:
-            vault = files.vault.Vault.of_collections(reader.collections.all())
+        vault = store.read(vault_of)
         file = "/".join(
             name for name in files.vault.note_path(path).split("/") if name not in ("", ".")
         )
@@ -219,7 +218,7 @@ class EditingMethods(FileMethods):
             chosen, notes = files.days.chosen(reader, collection)
             period = files.days.read_period(when, date.today(), notes)
             file = files.days.file_of(chosen, notes, period)
-            vault = files.vault.Vault.of_collections(reader.collections.all())
+            vault = vault_of(reader)
             vault.check_new(file)
             is_there = _note_on_disk(reader, vault, file) is not None
             previous, following = (
@@ -276,7 +275,7 @@ class EditingMethods(FileMethods):
             chosen, notes = files.days.chosen(reader, collection)
             period = files.days.read_period(when, date.today(), notes)
             file = files.days.file_of(chosen, notes, period)
-            vault = files.vault.Vault.of_collections(reader.collections.all())
+            vault = vault_of(reader)
             vault.check_new(file)
             is_there = _note_on_disk(reader, vault, file) is not None
         if not is_there:
@@ -299,7 +298,7 @@ class EditingMethods(FileMethods):
             NotFoundError: It is the name of a folder.
         """
         with store.reading() as reader:
-            vault = files.vault.Vault.of_collections(reader.collections.all())
+            vault = vault_of(reader)
             try:
                 file = lookup.resolve.resolve(reader, name)[0].file
             except errors.DocumentNotFoundError:
@@ -348,19 +347,17 @@ def _note_on_disk(reader: Reader, vault: Vault, name: str) -> str | None:
 
 def _path_on_disk(vault: Vault, name: str) -> str | None:
     """``collection/path`` if a file is there on the disk."""
-    try:
+    with suppress(errors.InvalidPathError):
         path = files.vault.plain_path(name.removeprefix("qmd://"))
         # Unlike Path.is_file, os.path takes a name that is too long for the disk.
         if files.vault.can_exist(path) and vault.has_root_for(path):
             return path if os.path.isfile(vault.locate(path).target) else None  # noqa: PTH113
-    except errors.InvalidPathError:
-        pass
     return None
 
 
 def _folder_on_disk(vault: Vault, name: str) -> str | None:
     """``collection/path`` if a folder is there on the disk; the collection may be left out."""
-    try:
+    with suppress(errors.InvalidPathError):
         path = files.vault.plain_path(name.removeprefix("qmd://")).rstrip("/")
         if path in ("", "."):
             return None  # no name at all
@@ -369,8 +366,6 @@ def _folder_on_disk(vault: Vault, name: str) -> str | None:
                 continue
             if os.path.isdir(vault.locate(each).target):  # noqa: PTH112
                 return each
-    except errors.InvalidPathError:
-        pass
     return None
 
 
@@ -412,8 +407,7 @@ class MovingMethods(EditingMethods):
         if not preview:
             store.require_writable()
         with nullcontext() if preview else writing.writer.one_move_at_a_time(store.location):
-            with store.reading() as reader:
-                vault = files.vault.Vault.of_collections(reader.collections.all())
+            vault = store.read(vault_of)
             note = self._place(store, name)
             target = files.moves.new_place(vault, note.file, new_path)
             self._update(store, {note.file, target.file})

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from qmd.files.posts import PostArchive
     from qmd.files.revisions import FileHistory
     from qmd.files.undo import Undo
+    from qmd.files.vault import Vault
     from qmd.files.writing.policy import WritePolicy
     from qmd.files.writing.writer import FileWriter
     from qmd.store import Reader, Store
@@ -100,6 +101,9 @@ class FileMethods(Parts):
     @property
     def images(self) -> Images:
         """Reads and writes the metadata of photos."""
+        return self._images()
+
+    def _images(self) -> Images:
         store = self._store
         return photos.images.Images(lambda: self._writer(store), self._exiftool())
 
@@ -109,19 +113,18 @@ class FileMethods(Parts):
         return photos.images.Images.show(path)
 
     @property
+    @open_to_scopes
     def notes(self) -> Notes:
         """Reads, creates and lists notes, in the vault or in the collections."""
         store = self._store
-        vault = self._settings.vault
-        if vault is not None:
-            directory = Path(vault).expanduser()
-            return files.notes.Notes(
-                lambda: files.vault.Vault.of_directory(directory), lambda: self._writer(store)
-            )
-        return files.notes.Notes(
-            lambda: files.vault.Vault.of_collections(_collections(store)),
-            lambda: self._writer(store),
-        )
+        directory = self._settings.vault
+
+        def vault() -> Vault:
+            if directory is not None:
+                return files.vault.Vault.of_directory(Path(directory).expanduser())
+            return store.read(vault_of)
+
+        return files.notes.Notes(vault, lambda: self._writer(store))
 
     @property
     def posts(self) -> PostArchive:
@@ -176,6 +179,11 @@ class FileMethods(Parts):
 
 def _collections(store: Store) -> list[Collection]:
     return store.read(lambda reader: reader.collections.all())
+
+
+def vault_of(reader: Reader) -> Vault:
+    """The collections, as the vault in which notes are edited."""
+    return files.vault.Vault.of_collections(reader.collections.all())
 
 
 def _name(path: Path, collections: Sequence[Collection]) -> str:
@@ -267,6 +275,7 @@ class PhotoMethods(DocumentMethods, FileMethods):
         collection, _, path = file.partition("/")
         return files.pictures.thumbnail(self._root(collection), path, side), version
 
+    @open_to_scopes
     def metadata_of_photo(self, file: str) -> PhotoMetadata:
         """
         The metadata of the photo ``collection/path``, as its file has it now.
@@ -275,8 +284,9 @@ class PhotoMethods(DocumentMethods, FileMethods):
             DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
             PhotoError: It cannot be read as a photo.
         """
-        return self.photo_metadata(self._disk_path(file))
+        return photos.images.Images.show(self._disk_path(file))
 
+    @open_to_scopes
     def change_photo(self, file: str, change: PhotoChange) -> PhotoWritten:
         """
         Change the metadata of the photo ``collection/path``; `undo` takes it back.
@@ -285,7 +295,7 @@ class PhotoMethods(DocumentMethods, FileMethods):
             DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
             PhotoError: It cannot be written; it is as it was then.
         """
-        return self.images.write(self._disk_path(file), change)
+        return self._images().write(self._disk_path(file), change)
 
     def describe_photo(self, path: str | Path, *, language: str = "English") -> PhotoProposal:
         """
@@ -325,6 +335,4 @@ class PhotoMethods(DocumentMethods, FileMethods):
         )
 
     def _disk_path(self, file: str) -> Path:
-        self.open_file(file).close()  # only files that the index lists
-        collection, _, path = file.partition("/")
-        return Path(self._root(collection), path)
+        return Path(*self._root_and_path(file))

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 
 from qmd import files, parse, search, values
 from qmd.engine_text import engine_text
-from qmd.errors import (
-    DocumentNotEmbeddedError,
-    InputError,
-    NotFoundError,
-    VectorIndexMissingError,
-)
+from qmd.errors import DocumentNotEmbeddedError, InputError, NotFoundError, VectorIndexMissingError
 from qmd.kb.parts import open_to_scopes
 from qmd.kb.search import SearchMethods
 from qmd.records import replace

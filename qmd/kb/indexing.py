@@ -19,22 +19,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from qmd import values
     from qmd.inference.protocols import TokenStates
     from qmd.ingest.keep.freshness import IndexLock, KeeperState
     from qmd.ingest.keep.keeper import Keeper
     from qmd.models.catalogue import Catalogue
     from qmd.store import Reader, SharedLock, Store, Writer
-    from qmd.values import (
-        Collection,
-        Context,
-        EmbedReport,
-        Explanation,
-        IndexReport,
-        ModelSpec,
-        OcrReport,
-        Progress,
-        ProgressCallback,
-    )
     from qmd.values.reports import CollectionPreview
 
 
@@ -44,8 +34,8 @@ class IndexingMethods(Parts):
         collections: Sequence[str] = (),
         *,
         verify: bool = False,
-        progress: ProgressCallback | None = None,
-    ) -> IndexReport:
+        progress: values.ProgressCallback | None = None,
+    ) -> values.IndexReport:
         """
         Update the index from the files on the disk. A run may be interrupted and repeated.
 
@@ -63,8 +53,8 @@ class IndexingMethods(Parts):
         )
 
     def index_before_keeping(
-        self, collections: Sequence[str] = (), *, progress: ProgressCallback | None = None
-    ) -> IndexReport:
+        self, collections: Sequence[str] = (), *, progress: values.ProgressCallback | None = None
+    ) -> values.IndexReport:
         """
         As `index`, for a process that calls `keep` next and wants the report first.
 
@@ -96,13 +86,13 @@ class IndexingMethods(Parts):
 
     def _index(
         self,
-        collections: Sequence[Collection],
+        collections: Sequence[values.Collection],
         *,
         verify: bool = False,
         problems: Sequence[str] = (),
-        tell: ProgressCallback | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> IndexReport:
+        tell: values.ProgressCallback | None = None,
+        progress: values.ProgressCallback | None = None,
+    ) -> values.IndexReport:
         """
         Index, and tell other processes of it.
 
@@ -113,7 +103,7 @@ class IndexingMethods(Parts):
         store, events = self._store, self._events
         with ExitStack() as telling:
 
-            def tell_both(tick: Progress) -> None:
+            def tell_both(tick: values.Progress) -> None:
                 nonlocal tell
                 if tell is None and tick.total:
                     state = keep.freshness.KeeperState(self.events)
@@ -134,7 +124,7 @@ class IndexingMethods(Parts):
     @contextmanager
     def _telling(
         self, state: KeeperState, lock_to_keep: IndexLock | SharedLock | None = None
-    ) -> Iterator[ProgressCallback]:
+    ) -> Iterator[values.ProgressCallback]:
         self._walk = state
         try:
             with keep.freshness.keeping(
@@ -145,8 +135,8 @@ class IndexingMethods(Parts):
             self._walk = None
 
     def update(
-        self, *, pull: bool = False, progress: ProgressCallback | None = None
-    ) -> IndexReport:
+        self, *, pull: bool = False, progress: values.ProgressCallback | None = None
+    ) -> values.IndexReport:
         """
         Index all collections; if ``pull``, first fetch and fast-forward those that are git trees.
 
@@ -158,7 +148,7 @@ class IndexingMethods(Parts):
         return self._index(collections, problems=problems, progress=progress)
 
     @open_to_scopes
-    def why(self, path: str | Path) -> Explanation:
+    def why(self, path: str | Path) -> values.Explanation:
         """
         Explain whether a file is a document and, if not, which rule leaves it out.
 
@@ -262,7 +252,7 @@ class CollectionMethods(Parts):
         name: str | None = None,
         mask: str = DEFAULT_MASK,
         ignore: Sequence[str] = (),
-    ) -> Collection:
+    ) -> values.Collection:
         """
         Register a directory; `index` fills it.
 
@@ -280,7 +270,7 @@ class CollectionMethods(Parts):
         new = ingest.new_collection.new_collection(path, name, mask, ignore)
         ingest.new_collection.refuse_known_folder(new, mask, ignore, self.collections())
 
-        def add(writer: Writer) -> Collection:
+        def add(writer: Writer) -> values.Collection:
             added = writer.collections.add(
                 name=new.name, path=new.path, pattern=mask, ignore=ignore
             )
@@ -315,12 +305,12 @@ class CollectionMethods(Parts):
         return ingest.new_collection.preview(path, name, mask, ignore, budget_s=budget_s)
 
     @open_to_scopes
-    def collections(self) -> list[Collection]:
+    def collections(self) -> list[values.Collection]:
         """All collections, the most recently changed first."""
         return self._store.read(lambda reader: reader.collections.all())
 
     @open_to_scopes
-    def collection(self, name: str) -> Collection:
+    def collection(self, name: str) -> values.Collection:
         """The collection of this name. Raises CollectionNotFoundError."""
         return self._store.read(lambda reader: reader.collections.by_name(name))
 
@@ -335,7 +325,7 @@ class CollectionMethods(Parts):
         settings = ingest.rules.vault_settings(Path(self.collection(name).path))
         return settings is not None and not settings.strict_line_breaks
 
-    def remove_collection(self, name: str) -> Collection:
+    def remove_collection(self, name: str) -> values.Collection:
         """
         Remove a collection from the index and return it; its files stay on the disk.
 
@@ -345,7 +335,7 @@ class CollectionMethods(Parts):
             CollectionNotFoundError.
         """
 
-        def remove(writer: Writer) -> Collection:
+        def remove(writer: Writer) -> values.Collection:
             _keep_contexts(writer, writer.collections.by_name(name))
             removed = writer.collections.remove(name)
             _keep_removed(writer, removed)
@@ -353,7 +343,7 @@ class CollectionMethods(Parts):
 
         return self._write_audited(self._store, "collection remove", name, remove)
 
-    def restore_removed(self, *, since: str | None) -> Collection | None:
+    def restore_removed(self, *, since: str | None) -> values.Collection | None:
         """
         Add the collection again that was removed last, with its contexts; `index` fills it.
 
@@ -375,7 +365,7 @@ class CollectionMethods(Parts):
 
     def change_collection(
         self, name: str, *, mask: str | None = None, ignore: Sequence[str] | None = None
-    ) -> Collection:
+    ) -> values.Collection:
         """
         Change which files of a collection are documents, and return it; `index` applies the change.
 
@@ -399,7 +389,7 @@ class CollectionMethods(Parts):
             lambda writer: writer.collections.set_rules(name, pattern=mask, ignore=ignore),
         )
 
-    def rename_collection(self, old: str, new: str) -> Collection:
+    def rename_collection(self, old: str, new: str) -> values.Collection:
         """
         Give a collection another name and return it.
 
@@ -416,7 +406,7 @@ class CollectionMethods(Parts):
             lambda writer: writer.collections.rename(old, new),
         )
 
-    def include_collection(self, name: str, *, included: bool) -> Collection:
+    def include_collection(self, name: str, *, included: bool) -> values.Collection:
         """
         Say whether searches that name no collection look in this one; it is kept up to date anyway.
 
@@ -430,7 +420,7 @@ class CollectionMethods(Parts):
             lambda writer: writer.collections.set_included(name, included=included),
         )
 
-    def add_context(self, path: str, text: str) -> Context:
+    def add_context(self, path: str, text: str) -> values.Context:
         """
         Describe what lies below a path; an earlier description of it is replaced.
 
@@ -451,11 +441,11 @@ class CollectionMethods(Parts):
         )
 
     @open_to_scopes
-    def contexts(self) -> list[Context]:
+    def contexts(self) -> list[values.Context]:
         """All contexts, from the global one to the most specific."""
         return self._store.read(lambda reader: reader.contexts.all())
 
-    def remove_context(self, path: str) -> Context:
+    def remove_context(self, path: str) -> values.Context:
         """
         Remove the description of a path and return it.
 
@@ -480,7 +470,7 @@ def _removed(reader: Reader | Writer) -> list[dict[str, Any]]:
     return kept
 
 
-def _keep_removed(writer: Writer, collection: Collection) -> None:
+def _keep_removed(writer: Writer, collection: values.Collection) -> None:
     """Keep the settings of a collection that is removed; a pushed one comes back by a push."""
     if collection.owner:
         return
@@ -504,11 +494,11 @@ def _forget_removed(writer: Writer, path: str) -> None:
         writer.meta.put(_REMOVED, json.dumps(kept, ensure_ascii=False))
 
 
-def _kept_contexts_key(collection: Collection) -> str:
+def _kept_contexts_key(collection: values.Collection) -> str:
     return f"contexts of {collection.path}"
 
 
-def _keep_contexts(writer: Writer, collection: Collection) -> None:
+def _keep_contexts(writer: Writer, collection: values.Collection) -> None:
     """Keep the contexts of a collection that is removed, by its directory."""
     contexts = [
         (each.prefix, each.text)
@@ -519,7 +509,7 @@ def _keep_contexts(writer: Writer, collection: Collection) -> None:
         writer.meta.put(_kept_contexts_key(collection), json.dumps(contexts, ensure_ascii=False))
 
 
-def _restore_contexts(writer: Writer, collection: Collection) -> None:
+def _restore_contexts(writer: Writer, collection: values.Collection) -> None:
     key = _kept_contexts_key(collection)
     for prefix, text in json.loads(writer.meta.get(key) or "[]"):
         writer.contexts.put(collection.id, prefix, text)
@@ -531,7 +521,7 @@ def _context_location(store: Store, path: str) -> tuple[int | None, str]:
     return ingest.collection_paths.context_location(path, select_collections(store, ()))
 
 
-def select_collections(store: Store, names: Sequence[str]) -> list[Collection]:
+def select_collections(store: Store, names: Sequence[str]) -> list[values.Collection]:
     """
     The collections of these names, without repetitions; without names all, sorted by name.
 
@@ -550,8 +540,8 @@ class EmbeddingMethods(Parts):
         collections: Sequence[str] = (),
         *,
         force: bool = False,
-        progress: ProgressCallback | None = None,
-    ) -> EmbedReport:
+        progress: values.ProgressCallback | None = None,
+    ) -> values.EmbedReport:
         """
         Make the missing vectors. After an interruption the finished ones stay.
 
@@ -585,8 +575,8 @@ class EmbeddingMethods(Parts):
         collections: Sequence[str] = (),
         *,
         force: bool = False,
-        progress: ProgressCallback | None = None,
-    ) -> OcrReport:
+        progress: values.ProgressCallback | None = None,
+    ) -> values.OcrReport:
         """
         Read the text in pictures: pages without a text layer, and photos.
 
@@ -659,7 +649,7 @@ class EmbeddingMethods(Parts):
         return vectors.reshape(len(texts), embedder.spec.dimension), [each for _, each in pairs]
 
     @open_to_scopes
-    def embedding_model(self) -> ModelSpec:
+    def embedding_model(self) -> values.ModelSpec:
         """The model that `embed_texts` uses; loads nothing. Raises ModelMissingError."""
         return self._embedders.spec()
 

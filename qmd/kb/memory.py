@@ -12,6 +12,7 @@ from qmd import files, parse, search, system, transfer, values
 from qmd.errors import AmbiguousNameError, EditError, InputError, NoteExistsError, NotFoundError
 from qmd.files import edits
 from qmd.kb.editing import EditingMethods
+from qmd.kb.files import vault_of
 from qmd.kb.graph import GraphMethods, document_named, most_listed
 from qmd.kb.parts import open_to_scopes
 from qmd.values import Filters, SearchRequest
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from qmd.files.captures import Inbox
     from qmd.files.edits.note_editor import NotePlace
     from qmd.files.saved_pages import PageKeeper
-    from qmd.files.vault import Vault
     from qmd.store import Store
     from qmd.system.web import Web
     from qmd.transfer.conversations import ConversationProgram
@@ -68,7 +68,8 @@ class CapturingMethods(EditingMethods):
         moment = _moment(at)
         inbox = self._inbox(store, moment)
         writer = self._writer(store)
-        return files.captures.capture(writer, self._vault(store), inbox, text, attachments, moment)
+        vault = store.read(vault_of)
+        return files.captures.capture(writer, vault, inbox, text, attachments, moment)
 
     @open_to_scopes
     def attach(self, note: str | None, attachment: Attachment) -> Attached:
@@ -89,7 +90,7 @@ class CapturingMethods(EditingMethods):
             file = files.captures.note_of(self._inbox(store, now).pattern, "", now)
         else:
             file = self._place(store, note).file
-        return files.captures.attach(self._writer(store), self._vault(store), file, attachment)
+        return files.captures.attach(self._writer(store), store.read(vault_of), file, attachment)
 
     @open_to_scopes
     def save_page(
@@ -166,11 +167,8 @@ class CapturingMethods(EditingMethods):
 
         today = datetime.now().astimezone().date().isoformat()
         return files.saved_pages.PageKeeper(
-            self._writer(store), self._vault(store), today, notes_with
+            self._writer(store), store.read(vault_of), today, notes_with
         )
-
-    def _vault(self, store: Store) -> Vault:
-        return store.read(lambda reader: files.vault.Vault.of_collections(reader.collections.all()))
 
     def _inbox(self, store: Store, at: datetime) -> Inbox:
         """Where a thought of this time goes."""
@@ -405,7 +403,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
         if folder is None:
             folder = f"{self._first_collection()}/{CONVERSATIONS}"
         base = files.vault.plain_path(folder.removeprefix("qmd://")).rstrip("/")
-        vault = self._vault(store)
+        vault = store.read(vault_of)
         vault.check_new(f"{base}/note.md")
         imported = self._imported(store)
         states = []
@@ -538,7 +536,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
             )
         below = "" if folder.name == FOLDER else f"{FOLDER}/"
         path = f"{folder.name}/{below}{name}.md"
-        place = self._vault(store).locate(path)
+        place = store.read(vault_of).locate(path)
         exclusion = files.vault.exclusion_of_file(store, place.target)
         files.vault.require_shown(path, exclusion)
         return edits.note_editor.NotePlace(path, place)

@@ -14,21 +14,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from qmd import files, ingest
+from qmd import ingest
 from qmd.errors import ScopeError
-from qmd.files import photos, writing
+from qmd.files import writing
 from qmd.kb import KnowledgeBase
 from qmd.kb.parts import OPEN_TO_SCOPES, OpenParts
 from qmd.records import replace
 
 if TYPE_CHECKING:
-    from qmd.files.notes import Notes
     from qmd.files.photos.exiftool import ExifTool
     from qmd.files.writing.policy import WritePolicy
     from qmd.files.writing.writer import FileWriter
     from qmd.ingest.events import EventBus
     from qmd.store import Store
-    from qmd.values import Freshness, PhotoChange, PhotoMetadata, PhotoWritten
+    from qmd.values import Freshness
     from qmd.values.access import AccessScope
     from qmd.values.location import DatabaseLocation
     from qmd.values.transfer import Push, PushedFiles, PushReport
@@ -107,25 +106,6 @@ class ScopedKnowledgeBase(KnowledgeBase):
     def has_posts(self) -> bool:
         """False: the archive of posts is no collection."""
         return False
-
-    @property
-    def notes(self) -> Notes:
-        """Reads, creates and lists notes in the collections of the scope."""
-        store = self._store
-        return files.notes.Notes(
-            lambda: files.vault.Vault.of_collections(self.collections()),
-            lambda: self._writer(store),
-        )
-
-    def metadata_of_photo(self, file: str) -> PhotoMetadata:
-        """As `KnowledgeBase.metadata_of_photo`."""
-        return photos.images.Images.show(self._disk_path(file))
-
-    def change_photo(self, file: str, change: PhotoChange) -> PhotoWritten:
-        """As `KnowledgeBase.change_photo`."""
-        store = self._store
-        images = photos.images.Images(lambda: self._writer(store), self._exiftool())
-        return images.write(self._disk_path(file), change)
 
     def pushed_files(self, name: str, *, after: str = "") -> PushedFiles:
         """As `KnowledgeBase.pushed_files`, for what the client may write."""

@@ -14,20 +14,12 @@ from qmd.values.location import ServerDatabase, as_location
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store
-    from qmd.values import (
-        Check,
-        CleanupReport,
-        ProgressCallback,
-        Rescued,
-        SkippedFile,
-        Status,
-    )
     from qmd.values.reports import Overview, WarnedDocument
 
 
 class UpkeepMethods(Parts):
     @open_to_scopes
-    def status(self) -> Status:
+    def status(self) -> values.Status:
         """Count what is indexed, what waits for vectors and what was left out."""
         with self._store.reading() as reader:
             return health.status.read(reader, self.location, self._embedders, self._settings.ocr)
@@ -39,7 +31,7 @@ class UpkeepMethods(Parts):
             return health.status.read_overview(reader, self.location, self._embedders)
 
     @open_to_scopes
-    def skips(self, reason: str, *, offset: int = 0, limit: int = 100) -> list[SkippedFile]:
+    def skips(self, reason: str, *, offset: int = 0, limit: int = 100) -> list[values.SkippedFile]:
         """A page of the files that were skipped for a reason, by collection and path."""
         with self._store.reading() as reader:
             return reader.files.skips(reason, offset=offset, limit=limit)
@@ -71,8 +63,8 @@ class UpkeepMethods(Parts):
         return tuple(self._settings.plugins)
 
     def cleanup(
-        self, *, dry_run: bool = False, progress: ProgressCallback | None = None
-    ) -> CleanupReport:
+        self, *, dry_run: bool = False, progress: values.ProgressCallback | None = None
+    ) -> values.CleanupReport:
         """
         Remove rows that nothing refers to any more, and give their space back to the disk.
 
@@ -112,7 +104,7 @@ class UpkeepMethods(Parts):
         path: str | Path,
         *,
         force: bool = False,
-        progress: ProgressCallback | None = None,
+        progress: values.ProgressCallback | None = None,
     ) -> int:
         """
         Write a consistent copy of the database to a file; other processes may write meanwhile.
@@ -171,7 +163,7 @@ class UpkeepMethods(Parts):
         return health.restore.restore(_file(database), Path(backup).expanduser())
 
     @staticmethod
-    def rescue(database: str | Path | ServerDatabase) -> Rescued:
+    def rescue(database: str | Path | ServerDatabase) -> values.Rescued:
         """
         Replace a damaged database by a new one that holds what can still be read of it.
 
@@ -187,8 +179,8 @@ class UpkeepMethods(Parts):
         return health.restore.rescue(_file(database))
 
     def doctor(
-        self, *, home: Path | None = None, progress: ProgressCallback | None = None
-    ) -> list[Check]:
+        self, *, home: Path | None = None, progress: values.ProgressCallback | None = None
+    ) -> list[values.Check]:
         """
         Check the database and its surroundings; each problem comes with a remedy.
 

@@ -11,25 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from qmd import lazy, system
-from qmd.operations.definition import Joined, Operation
+from qmd.operations.definition import Joined as Joined
+from qmd.operations.definition import Operation as Operation
 
 if TYPE_CHECKING:
-    from qmd.operations import hits
+    from qmd.operations import hits as hits
     from qmd.operations import plugins as plugins
-
-__all__ = [
-    "FAMILIES",
-    "Joined",
-    "Operation",
-    "every_command",
-    "every_joined",
-    "every_operation",
-    "every_own",
-    "every_tool",
-    "hits",
-    "of_plugins",
-    "operations_of",
-]
 
 __getattr__ = lazy.load(__name__)
 

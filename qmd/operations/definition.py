@@ -19,15 +19,7 @@ import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import cached_property
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Literal,
-    NamedTuple,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from qmd.errors import QmdError
 from qmd.values.facts import (

@@ -19,14 +19,14 @@ DONE: dict[writing.FileAction, str] = {
 }
 
 
-def edited(note: writing.EditedNote, *, preview: bool) -> str:
+def edited(note: writing.EditedNote) -> str:
     """The text for an edit: what was done, the docid, and the diff."""
     if not note.diff:
         return f"Nothing differs; {one_line(note.file)} ({note.docid}) stays as it is."
-    if preview:
-        first = f"Preview, nothing was written: {one_line(note.file)} is {note.docid}"
-    else:
+    if note.written:
         first = f"Edited {one_line(note.file)}, now {note.docid} (change {note.change})"
+    else:
+        first = f"Preview, nothing was written: {one_line(note.file)} is {note.docid}"
     return _with_problem(f"{first}\n{note.diff}", note.problem)
 
 

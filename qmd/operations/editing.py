@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from qmd.errors import (
-    AmbiguousNameError,
-    ConflictError,
-    DocumentNotFoundError,
-    EditError,
-    FileAccessError,
-    FileChangedError,
-    InvalidPathError,
-    NotFoundError,
-    OutsideRootsError,
-)
+from qmd import errors
 from qmd.operations import edit_texts
 from qmd.operations.definition import Replied, operation
 from qmd.system.session import current_session
@@ -27,14 +17,14 @@ if TYPE_CHECKING:
 FAMILY = {"toolset": "edit", "group": "write"}
 
 _ERRORS = (
-    OutsideRootsError,
-    DocumentNotFoundError,
-    NotFoundError,
-    AmbiguousNameError,
-    ConflictError,
-    EditError,
-    FileChangedError,
-    FileAccessError,
+    errors.OutsideRootsError,
+    errors.DocumentNotFoundError,
+    errors.NotFoundError,
+    errors.AmbiguousNameError,
+    errors.ConflictError,
+    errors.EditError,
+    errors.FileChangedError,
+    errors.FileAccessError,
 )
 _SCALARS = ["string", "number", "boolean"]
 _Value = str | bool | int | float | list[str | bool | int | float]
@@ -57,12 +47,8 @@ Preview = Annotated[bool, Describe("Only show the diff", zh="不写入，只显�
 # --- edits ---------------------------------------------------------------------------
 
 
-def _edited(replied: Replied) -> str:
-    return edit_texts.edited(replied.value, preview=bool(replied.arguments.get("preview")))
-
-
 @operation(
-    text=_edited,
+    text=lambda replied: edit_texts.edited(replied.value),
     zh="修改笔记的一处；编码和换行符不变。可撤销。",
     tool_says_summary=True,
     command="note edit",
@@ -139,7 +125,7 @@ def edit_note(
     """
     if value is None and action == "set_property":
         # Over these faces an absent value and null are the same; Python may set None.
-        raise EditError(
+        raise errors.EditError(
             "The action set_property needs value.",
             hint='"" makes the property empty; remove_property removes it.',
         )
@@ -156,7 +142,7 @@ def edit_note(
 
 
 @operation(
-    text=_edited,
+    text=lambda replied: edit_texts.edited(replied.value),
     command="note set",
     in_shell_alone=True,
     examples=("qmd note set plan status done", 'qmd note set plan tags \'["work", "2026"]\''),
@@ -187,7 +173,7 @@ def set_property(
 
 
 @operation(
-    text=_edited,
+    text=lambda replied: edit_texts.edited(replied.value),
     command="note tick",
     in_shell_alone=True,
     examples=("qmd note tick plan 'Call the bank'", "qmd note tick plan 12 --undo"),
@@ -246,7 +232,7 @@ def delete_note(
     ),
     lane="write",
     idempotent=False,
-    errors=(*_ERRORS, InvalidPathError),
+    errors=(*_ERRORS, errors.InvalidPathError),
 )
 def move_note(
     kb: KnowledgeBase,
@@ -297,7 +283,13 @@ def _undone(replied: Replied) -> str:
     bodies=({"change": 12}, {"session": True}),
     lane="write",
     idempotent=False,
-    errors=(OutsideRootsError, NotFoundError, ConflictError, FileChangedError, FileAccessError),
+    errors=(
+        errors.OutsideRootsError,
+        errors.NotFoundError,
+        errors.ConflictError,
+        errors.FileChangedError,
+        errors.FileAccessError,
+    ),
 )
 def undo(
     kb: KnowledgeBase,
@@ -317,7 +309,7 @@ def undo(
     The header X-QMD-Session names the session of a request.
     """
     if redo and change is not None:
-        raise ConflictError(
+        raise errors.ConflictError(
             "redo and change exclude each other.",
             hint="To redo one of several undos, give its number as change.",
         )

@@ -195,9 +195,7 @@ def remember(
 
 
 @operation(
-    text=lambda replied: edit_texts.edited(
-        replied.value, preview=bool(replied.arguments.get("preview"))
-    ),
+    text=lambda replied: edit_texts.edited(replied.value),
     zh="从笔记中删去一个事实。可撤销。",
     group="write",
     section="Write",

@@ -5,24 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from qmd import errors
+from qmd import errors, values
 from qmd.operations import texts
 from qmd.operations.definition import ByHand, Replied, operation
 from qmd.operations.problems import closest
 from qmd.operations.replies import DocumentBlock, Reply, TextBlock
 from qmd.operations.texts import Dialect
-from qmd.values import (
-    Collection,
-    CollectionStatus,
-    DocumentInfo,
-    DocumentSlice,
-    Freshness,
-    IndexStatus,
-    LeftOut,
-    MultiGetReply,
-    SkippedDocument,
-    Status,
-)
 from qmd.values.facts import Describe, Inline, NotSent, Obvious, Range, Shell, ShellOnly
 from qmd.values.search import Collections, GroupBy, Properties, Sort, Tags
 from qmd.values.text import MAX_TOTAL_BYTES, MaxTokens, one_line
@@ -76,7 +64,7 @@ class DocumentBatch:
 @dataclass(frozen=True, slots=True)
 class ListedDocument:
     document: Annotated[
-        DocumentInfo,
+        values.DocumentInfo,
         Inline("file", "uri", "collection", "path", "title", "docid", "bytes", "modified", "group"),
     ]
 
@@ -108,7 +96,7 @@ def _get_reply(replied: Replied) -> GetReply:
 
 
 @operation(
-    tool=ByHand(_document_reply, DocumentSlice, outputs_more=True),
+    tool=ByHand(_document_reply, values.DocumentSlice, outputs_more=True),
     sends=_get_reply,
     done_by="read:get",
     options=("full_hidden", "full_path", "format"),
@@ -146,7 +134,7 @@ def get(
     max_tokens: Budget = None,
     line_numbers: LineNumbers = False,
     max_total_bytes: Annotated[int | None, NotSent()] = None,
-) -> DocumentSlice:
+) -> values.DocumentSlice:
     """
     Read one document, or some lines of it.
 
@@ -171,11 +159,11 @@ def _documents_reply(replied: Replied, dialect: Dialect) -> Reply:
     reply, numbered = replied.value, replied.arguments["line_numbers"]
     has_budget = "max_tokens" in replied.arguments
     blocks: list[TextBlock | DocumentBlock] = []
-    items: list[DocumentSlice | SkippedDocument] = []
+    items: list[values.DocumentSlice | values.SkippedDocument] = []
     if reply.errors:
         blocks.append(TextBlock(texts.errors_block(reply.errors)))
     for item in reply.items:
-        if isinstance(item, SkippedDocument):
+        if isinstance(item, values.SkippedDocument):
             notice = texts.skip_notice(item.document.file, item.document.bytes, dialect)
             blocks.append(TextBlock(notice))
             items.append(item)
@@ -205,7 +193,7 @@ def _multi_get_reply(replied: Replied) -> DocumentBatch:
 
 
 @operation(
-    tool=ByHand(_documents_reply, MultiGetReply, outputs_more=True),
+    tool=ByHand(_documents_reply, values.MultiGetReply, outputs_more=True),
     sends=_multi_get_reply,
     done_by="read:multi_get",
     options=("full_path", "format"),
@@ -250,7 +238,7 @@ def multi_get(
         Range(1000),
         Describe("Stop when all that is printed has about N bytes"),
     ] = MAX_TOTAL_BYTES,
-) -> MultiGetReply:
+) -> values.MultiGetReply:
     """
     Read several documents at once.
 
@@ -280,7 +268,7 @@ def _document_list(replied: Replied) -> DocumentList:
 class DocumentPage:
     """A page of the listing; ``limit`` None: all."""
 
-    documents: tuple[DocumentInfo, ...]
+    documents: tuple[values.DocumentInfo, ...]
     total: int
     limit: int | None
     offset: int
@@ -335,7 +323,9 @@ def documents(
 _RESOURCE = replace(texts.MCP, heads_with=frozenset({"context"}))
 
 
-def _notices(document: DocumentSlice, dialect: Dialect, *, has_budget: bool) -> list[TextBlock]:
+def _notices(
+    document: values.DocumentSlice, dialect: Dialect, *, has_budget: bool
+) -> list[TextBlock]:
     """
     The notices, if any, of the lines that a budget or the bound of replies left out, and of other
     sections of the name.
@@ -346,27 +336,20 @@ def _notices(document: DocumentSlice, dialect: Dialect, *, has_budget: bool) -> 
         place = f"{one_line(document.document.file)}:{document.same_name[0]}"
         notices.append(f"{sentence}: get {place}")
     if document.left_out is not None:
-        notices.append(_lines_left_out(document, document.left_out, dialect, has_budget=has_budget))
+        raise_what = dialect.field("max_tokens") if has_budget else None
+        notices.append(
+            texts.lines_left_out(document.left_out, document.document.file, raise_what=raise_what)
+        )
     return [TextBlock(f"[{notice}]") for notice in notices]
 
 
-def _lines_left_out(
-    document: DocumentSlice, left_out: LeftOut, dialect: Dialect, *, has_budget: bool
-) -> str:
-    return texts.lines_left_out(
-        left_out,
-        document.document.file,
-        raise_what=dialect.field("max_tokens") if has_budget else None,
-    )
-
-
-def document_block(document: DocumentSlice) -> DocumentBlock:
+def document_block(document: values.DocumentSlice) -> DocumentBlock:
     """A document as an MCP resource: with numbered lines, and its context before the text."""
     return _document(document, document.text, _RESOURCE, numbered=True)
 
 
 def _document(
-    document: DocumentSlice, text: str, dialect: Dialect, *, numbered: bool
+    document: values.DocumentSlice, text: str, dialect: Dialect, *, numbered: bool
 ) -> DocumentBlock:
     return DocumentBlock(
         document.document,
@@ -380,7 +363,7 @@ def _document(
     )
 
 
-def _numbered(text: str, document: DocumentSlice, *, numbered: bool) -> str:
+def _numbered(text: str, document: values.DocumentSlice, *, numbered: bool) -> str:
     return texts.line_numbers(text, document.from_line, document.lines) if numbered else text
 
 
@@ -391,9 +374,9 @@ def _numbered(text: str, document: DocumentSlice, *, numbered: bool) -> str:
 class StatusReply:
     """What the index holds, and how far it is behind the disk; ``status`` has all of the former."""
 
-    status: Annotated[Status, NotSent()]
-    index: Annotated[IndexStatus, Inline()]
-    freshness: Freshness
+    status: Annotated[values.Status, NotSent()]
+    index: Annotated[values.IndexStatus, Inline()]
+    freshness: values.Freshness
 
 
 def _status_reply(replied: Replied, dialect: Dialect) -> Reply:
@@ -435,11 +418,11 @@ def status(
     status = kb.status()
     if collection is not None:
         status = replace(status, collections=_named(collection, status.collections))
-    index = IndexStatus(status, tuple(map(_collection_status, status.collections)))
+    index = values.IndexStatus(status, tuple(map(_collection_status, status.collections)))
     return StatusReply(status, index, kb.freshness())
 
 
-def _named(name: str, collections: tuple[Collection, ...]) -> tuple[Collection, ...]:
+def _named(name: str, collections: tuple[values.Collection, ...]) -> tuple[values.Collection, ...]:
     """The collection of this name, alone. Raises CollectionNotFoundError."""
     for collection in collections:
         if collection.name == name:
@@ -448,7 +431,7 @@ def _named(name: str, collections: tuple[Collection, ...]) -> tuple[Collection, 
     raise errors.CollectionNotFoundError(name, [similar_name] if similar_name else ())
 
 
-def _collection_status(collection: Collection) -> CollectionStatus:
+def _collection_status(collection: values.Collection) -> values.CollectionStatus:
     """The status of a collection; one that has never changed was updated at its last scan."""
     last_updated = collection.last_updated or collection.last_indexed
-    return CollectionStatus(replace(collection, last_updated=last_updated))
+    return values.CollectionStatus(replace(collection, last_updated=last_updated))

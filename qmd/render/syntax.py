@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 
@@ -16,6 +17,10 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.footnote.index import footnote_ref
 
 from qmd.parse.markdown import MAX_FORMULA_LINES
+
+#: Pushes the tokens of a match.
+_Push = Callable[[StateInline, re.Match[str]], None]
+_InlineRule = Callable[[StateInline, bool], bool]
 
 _WIKILINK = re.compile(r"!?\[\[([^\[\]\n]{1,1000})\]\]")
 _TAG = re.compile(r"#(?=[^\s#]*[^\W\d])([\w/-]{1,200})")
@@ -147,37 +152,47 @@ def _bounded_footnote(state: StateInline, silent: bool) -> bool:
     return footnote_ref(state, silent)
 
 
-def _inline_footnote(state: StateInline, silent: bool) -> bool:
+def _matching(begins: str, pattern: re.Pattern[str]) -> Callable[[_Push], _InlineRule]:
+    """
+    Make a rule for what a pattern matches of a function that pushes its tokens.
+
+    Args:
+        begins: The characters with which it may begin.
+    """
+
+    def rule_of(push: _Push) -> _InlineRule:
+        def rule(state: StateInline, silent: bool) -> bool:
+            at = state.pos
+            match = pattern.match(state.src, at, state.posMax) if state.src[at] in begins else None
+            if match is None:
+                return False
+            if not silent:
+                push(state, match)
+            state.pos = match.end()
+            return True
+
+        return rule
+
+    return rule_of
+
+
+@_matching("^", _INLINE_FOOTNOTE)
+def _inline_footnote(state: StateInline, match: re.Match[str]) -> None:
     """``^[text]``; its text has no brackets, and so no footnote inside."""
-    if state.src[state.pos] != "^":
-        return False
-    match = _INLINE_FOOTNOTE.match(state.src, state.pos, state.posMax)
-    if match is None:
-        return False
-    if not silent:
-        notes = state.env.setdefault("footnotes", {}).setdefault("list", {})
-        state.env["footnotes"].setdefault("refs", {})
-        number = len(notes)
-        tokens: list[Token] = []
-        content = match.group()[2:-1]
-        notes[number] = {"content": content, "tokens": tokens}
-        state.md.inline.parse(content, state.md, state.env, tokens)
-        state.push("footnote_ref", "", 0).meta = {"id": number}
-    state.pos = match.end()
-    return True
+    notes = state.env.setdefault("footnotes", {}).setdefault("list", {})
+    state.env["footnotes"].setdefault("refs", {})
+    number = len(notes)
+    tokens: list[Token] = []
+    content = match.group()[2:-1]
+    notes[number] = {"content": content, "tokens": tokens}
+    state.md.inline.parse(content, state.md, state.env, tokens)
+    state.push("footnote_ref", "", 0).meta = {"id": number}
 
 
-def _math(state: StateInline, silent: bool) -> bool:
-    if state.src[state.pos] != "$":
-        return False
-    match = _MATH.match(state.src, state.pos, state.posMax)
-    if match is None:
-        return False
-    if not silent:
-        token = state.push("math_inline_double" if match[1] else "math_inline", "math", 0)
-        token.content = match[1] or match[2]
-    state.pos = match.end()
-    return True
+@_matching("$", _MATH)
+def _math(state: StateInline, match: re.Match[str]) -> None:
+    token = state.push("math_inline_double" if match[1] else "math_inline", "math", 0)
+    token.content = match[1] or match[2]
 
 
 def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -216,19 +231,12 @@ def _closing_line(state: StateBlock, start: int, end: int) -> int:
     return ends[place] if min(inside) >= state.blkIndent else -1
 
 
-def _wikilink(state: StateInline, silent: bool) -> bool:
-    if state.src[state.pos] not in "[!":
-        return False
-    match = _WIKILINK.match(state.src, state.pos, state.posMax)
-    if match is None:
-        return False
-    if not silent:
-        target, bar, shown = match[1].partition("|")
-        token = state.push("embed" if match[0][0] == "!" else "wikilink", "", 0)
-        token.content = target.removesuffix("\\").strip()
-        token.meta = {"shown": shown.strip() if bar else None}
-    state.pos = match.end()
-    return True
+@_matching("[!", _WIKILINK)
+def _wikilink(state: StateInline, match: re.Match[str]) -> None:
+    target, bar, shown = match[1].partition("|")
+    token = state.push("embed" if match[0][0] == "!" else "wikilink", "", 0)
+    token.content = target.removesuffix("\\").strip()
+    token.meta = {"shown": shown.strip() if bar else None}
 
 
 def _highlight(state: StateInline, silent: bool) -> bool:
@@ -250,15 +258,9 @@ def _highlight(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _comment(state: StateInline, silent: bool) -> bool:
+@_matching("%", _COMMENT)
+def _comment(state: StateInline, match: re.Match[str]) -> None:
     """``%%hidden%%``"""
-    if not state.src.startswith("%%", state.pos):
-        return False
-    match = _COMMENT.match(state.src, state.pos, state.posMax)
-    if match is None:
-        return False
-    state.pos = match.end()
-    return True
 
 
 def _tag(state: StateInline, silent: bool) -> bool:

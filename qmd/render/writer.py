@@ -68,8 +68,8 @@ class HtmlWriter:
             "code_block": self._fence,
             "math_block": self._math_block,
             "math_block_label": self._math_block,
-            "table_open": self._table_open,
-            "table_close": self._table_close,
+            "table_open": lambda _: f'<div class="{self._marked("scroll")}"><table>',
+            "table_close": lambda _: "</table></div>\n",
             "callout_open": self._callout_open,
             "callout_title_close": self._callout_title_close,
             "callout_close": self._callout_close,
@@ -84,7 +84,7 @@ class HtmlWriter:
             "image": self._image,
             "tag": self._tag,
             "math_inline": self._math_inline,
-            "math_inline_double": self._math_inline_double,
+            "math_inline_double": self._math_inline,
         }
 
     def html(self, tokens: Sequence[Token]) -> str:
@@ -186,12 +186,6 @@ class HtmlWriter:
         if math is None:
             return f"<pre{attributes}><code>{escape(token.content)}</code></pre>\n"
         return f"<div{attributes}>{math}</div>\n"
-
-    def _table_open(self, token: Token) -> str:
-        return f'<div class="{self._marked("scroll")}"><table>'
-
-    def _table_close(self, token: Token) -> str:
-        return "</table></div>\n"
 
     def _callout_open(self, token: Token) -> str:
         kind = CALLOUTS.get(token.meta["kind"], token.meta["kind"])
@@ -304,11 +298,10 @@ class HtmlWriter:
         return f'<a class="{kind}" href="{escape(target.address)}"{hint}>'
 
     def _wikilink(self, token: Token) -> str:
-        shown = token.meta["shown"] or shown_target(token.content)
         if token.content.startswith("#"):
+            shown = token.meta["shown"] or shown_target(token.content)
             return f'<a href="#{escape(quote(link_id(token.content[1:])))}">{escape(shown)}</a>'
-        opened = self._anchor_open(self._targets[id(token)])
-        return f"{opened}{escape(shown)}{self._anchors.pop()}"
+        return self._embed_link(token)
 
     def _embed_link(self, token: Token) -> str:
         opened = self._anchor_open(self._targets[id(token)])
@@ -384,11 +377,8 @@ class HtmlWriter:
         return f'<a class="{kind}" href="{address}">#{escape(token.content)}</a>'
 
     def _math_inline(self, token: Token) -> str:
-        math = self._painter.formula(token.content, is_block=False)
-        return math if math is not None else f"<code>{escape(token.content)}</code>"
-
-    def _math_inline_double(self, token: Token) -> str:
-        math = self._painter.formula(token.content, is_block=True)
+        is_block = token.type == "math_inline_double"
+        math = self._painter.formula(token.content, is_block=is_block)
         return math if math is not None else f"<code>{escape(token.content)}</code>"
 
 

@@ -31,7 +31,7 @@ from qmd.agent.chat import Chats
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
-from qmd.server.activity import METRICS_PATH, Activity, CountRequests, Metrics, RequestCounts
+from qmd.server.activity import METRICS_PATH, CountRequests, Metrics, RequestCounts
 from qmd.server.endpoints.definition import FILE_PATH, RestError
 from qmd.server.failures import AnswerEnded, failure_of, wants_page
 from qmd.server.jobs import Jobs
@@ -53,7 +53,6 @@ Handler = Callable[[Request, Exception], Awaitable[Response]]
 def build_app(
     kb: KnowledgeBase,
     *,
-    mcp: bool = True,
     security: Security | None = None,
     oauth: OauthOptions | None = None,
     read_only: bool = False,
@@ -81,7 +80,7 @@ def build_app(
     streams = streams or Streams()
     tokens = ClientTokens(kb, oauth)
     sessions = Sessions(security.token, tokens.find_scope)
-    face = (face or LateMcp(kb)) if mcp else None
+    face = face or LateMcp(kb)
     routes = [Route(OPEN_PATH, Page(("GET", "POST"), open_page(sessions)))]
     if oauth is not None:
         metadata = Page(("GET", "HEAD"), tokens.metadata)
@@ -93,14 +92,10 @@ def build_app(
     def scoped_app(scope: AccessScope, streams: Streams) -> Starlette:
         part = ScopedKnowledgeBase(kb, scope)
         is_closed = read_only or not scope.write
-        toolsets: Sequence[str] = ()
-        part_face = None
-        if face is not None:
-            tools = scoped(withholding(face.selection) if is_closed else face.selection)
-            toolsets = tools.toolsets
-            part_face = LateMcp(part, tools, plain_text=face.plain_text)
-            streams.call_at_end(part_face.close_subscriptions)
-        chats = Chats(part, toolsets=toolsets, may_write=not is_closed)
+        tools = scoped(withholding(face.selection) if is_closed else face.selection)
+        part_face = LateMcp(part, tools, plain_text=face.plain_text)
+        streams.call_at_end(part_face.close_subscriptions)
+        chats = Chats(part, toolsets=tools.toolsets, may_write=not is_closed)
         return _app(part, part_face, chats, read_only=is_closed, streams=streams, sessions=sessions)
 
     scoped_apps = ScopedApps(scoped_app, tokens.is_valid, streams)
@@ -125,7 +120,7 @@ def build_app(
 
 def _app(
     kb: KnowledgeBase,
-    face: LateMcp | None,
+    face: LateMcp,
     chats: Chats,
     *,
     read_only: bool,
@@ -145,31 +140,24 @@ def _app(
         middleware: Sees each request first.
         running: Entered while the application runs.
     """
-    activity = face.activity if face else Activity()
     counts = RequestCounts()
     jobs = Jobs(kb)
     page = LatePage(
         lambda: server.page.Site(
             kb,
             read_only=read_only,
-            mcp_path=MCP_PATH if face else None,
-            activity=activity,
+            activity=face.activity,
             chats=chats,
             jobs=jobs,
             editor=editor,
             sessions=sessions,
         )
     )
-    mcp_routes: list[Route] = []
-    mcp_running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    if face is not None:
-        mcp_running = face.running
-        mcp_routes = [Route(MCP_PATH, LargeReplies(face))]
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         try:
-            async with mcp_running(), running():
+            async with face.running(), running():
                 yield
         finally:
             await anyio.to_thread.run_sync(jobs.stop)
@@ -177,9 +165,9 @@ def _app(
 
     app = Starlette(
         routes=[
-            *rest_routes(kb, read_only=read_only, activity=activity, chats=chats),
-            Route(METRICS_PATH, Page(("GET", "HEAD"), Metrics(kb, counts, activity).answer)),
-            *mcp_routes,
+            *rest_routes(kb, read_only=read_only, activity=face.activity, chats=chats),
+            Route(METRICS_PATH, Page(("GET", "HEAD"), Metrics(kb, counts, face.activity).answer)),
+            Route(MCP_PATH, LargeReplies(face)),
             *routes,
             Route(f"/{{file:{FILE_PATH}}}", page),
         ],

@@ -209,11 +209,7 @@ class McpFace:
                 return tool.call(self._kb, arguments, texts.MCP)
 
         try:
-            return await self._in_thread(
-                call,
-                timeout_hint=timeout_hint,
-                bulky=tool.bulky,
-            )
+            return await self._in_thread(call, timeout_hint=timeout_hint, bulky=tool.bulky)
         except errors.ProtocolError:
             raise
         except errors.QmdError as error:  # no thread was free in time

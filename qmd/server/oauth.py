@@ -31,6 +31,7 @@ from qmd.errors import InputError
 from qmd.ingest.new_collection import check_name
 from qmd.kb import KnowledgeBase
 from qmd.server.security import is_loopback
+from qmd.server.workers import limiter_of_loop
 from qmd.system import http_client
 from qmd.system.http_client import ProxyError
 from qmd.values.access import AccessScope
@@ -300,9 +301,4 @@ class ClientTokens:
 
 
 def _limiter() -> anyio.CapacityLimiter:
-    try:
-        return _places.get()
-    except LookupError:
-        limiter = anyio.CapacityLimiter(_AT_ONCE)
-        _places.set(limiter)
-        return limiter
+    return limiter_of_loop(_places, _AT_ONCE)

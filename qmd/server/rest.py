@@ -8,9 +8,9 @@ JSON. Requests that write run one after the other, and requests that read do not
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import anyio
 from pydantic_core import to_json
@@ -69,15 +69,8 @@ class Limits:
 
     def seconds(self, lane: Lane) -> float:
         """The most seconds that a request in a lane may take."""
-        return {
-            "read": self.read_s,
-            "bulk": self.read_s,
-            "write": self.write_s,
-            "web": self.web_s,
-            "embed": self.embed_s,
-            "health": self.health_s,
-            "chat": self.chat_s,
-        }[lane]
+        seconds: float = getattr(self, f"{'read' if lane == 'bulk' else lane}_s")
+        return seconds
 
 
 def rest_routes(
@@ -109,16 +102,18 @@ def rest_routes(
         Route("/chat/stream", Page(("POST",), face.chat_stream)),
         Route("/chats/{chat}/events", Page(("GET", "HEAD"), face.chat_events)),
         *(
-            Route(path.replace("{path}", f"{{path:{definition.FILE_PATH}}}"), _Resource(face, path))
+            Route(path.replace("{path}", f"{{path:{definition.FILE_PATH}}}"), _resource(face, path))
             for path in sorted({each.operation.path for each in endpoints()})  # "a" before "{"
         ),
     ]
 
 
 class Page:
-    """A route without arguments. It is a class, so that Starlette does not check the method."""
+    """A route of some methods. It is a class, so that Starlette does not check the method."""
 
-    def __init__(self, methods: tuple[str, ...], answer: Callable[[Request], Any]) -> None:
+    def __init__(
+        self, methods: tuple[str, ...], answer: Callable[[Request], Awaitable[Response]]
+    ) -> None:
         self._methods = methods
         self._answer = answer
 
@@ -133,40 +128,28 @@ class Page:
         await response(scope, receive, send)
 
 
-class _Resource:
+def _resource(face: _Face, path: str) -> Page:
     """The route of one path, which finds the endpoint for the method of a request."""
+    by_method = {each.operation.method: each for each in endpoints() if each.operation.path == path}
+    parameters: dict[str, str] = {}
+    parent, _, last = path.rpartition("/")
+    if last == "add":  # a collection may have the name "add", and its URL is this path
+        for endpoint in endpoints():
+            operation = endpoint.operation
+            if operation.path.startswith(f"{parent}/{{"):
+                by_method.setdefault(operation.method, endpoint)
+                parameters = {operation.path.rpartition("/")[2].strip("{}"): last}
 
-    def __init__(self, face: _Face, path: str) -> None:
-        self._face = face
-        self._endpoints = {
-            each.operation.method: each for each in endpoints() if each.operation.path == path
-        }
-        self._parameters: dict[str, str] = {}
-        parent, _, last = path.rpartition("/")
-        if last == "add":  # a collection may have the name "add", and its URL is this path
-            for endpoint in endpoints():
-                operation = endpoint.operation
-                if operation.path.startswith(f"{parent}/{{"):
-                    self._endpoints.setdefault(operation.method, endpoint)
-                    self._parameters = {operation.path.rpartition("/")[2].strip("{}"): last}
-        self._methods = tuple(
-            name
-            for method in self._endpoints
-            for name in ((method, "HEAD") if method == "GET" else (method,))
-        )
+    def answer(request: Request) -> Awaitable[Response]:
+        endpoint = by_method["GET" if request.method == "HEAD" else request.method]
+        return face.answer(endpoint, request, request.path_params or parameters)
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        request = Request(scope, receive)
-        method = "GET" if request.method == "HEAD" else request.method
-        endpoint = self._endpoints.get(method)
-        if request.method == "OPTIONS":
-            response = _options(self._methods)
-        elif endpoint is None:
-            response = _not_allowed(request, self._methods)
-        else:
-            parameters = request.path_params or self._parameters
-            response = await _answered(self._face.answer(endpoint, request, parameters))
-        await response(scope, receive, send)
+    methods = (
+        name
+        for method in by_method
+        for name in ((method, "HEAD") if method == "GET" else (method,))
+    )
+    return Page(tuple(methods), answer)
 
 
 def _options(methods: Sequence[str]) -> Response:
@@ -179,14 +162,13 @@ def _not_allowed(request: Request, methods: Sequence[str]) -> Response:
     return Failure(405, detail, {"allow": allowed}).response()
 
 
-async def _answered(answer: Any) -> Response:
+async def _answered(answer: Awaitable[Response]) -> Response:
     try:
-        response: Response = await answer
+        return await answer
     except ClientDisconnect:
         return Response(status_code=400)  # the client has left and does not read it
     except Exception as error:  # noqa: BLE001 - logged and answered
         return failure_of(error).response()
-    return response
 
 
 class _Face:
@@ -206,14 +188,15 @@ class _Face:
         self._read_only = read_only
         self._limits = limits
         self._session = new_session("rest")  # of the requests that name none
+        widths: dict[Lane, int] = {
+            "read": limits.readers,
+            "bulk": limits.bulk_readers,
+            "web": limits.fetchers,
+            "chat": limits.chat_waiters,
+        }
         self._lanes: dict[Lane, CallQueue] = {
-            "read": CallQueue(limits.readers, max_waiting=limits.max_waiting),
-            "bulk": CallQueue(limits.bulk_readers, max_waiting=limits.max_waiting),
-            "write": CallQueue(1, max_waiting=limits.max_waiting),
-            "web": CallQueue(limits.fetchers, max_waiting=limits.max_waiting),
-            "embed": CallQueue(1, max_waiting=limits.max_waiting),
-            "chat": CallQueue(limits.chat_waiters, max_waiting=limits.max_waiting),
-            "health": CallQueue(1, max_waiting=limits.max_waiting),
+            lane: CallQueue(widths.get(lane, 1), max_waiting=limits.max_waiting)
+            for lane in get_args(Lane)
         }
         self._streams = 0
 
@@ -221,13 +204,8 @@ class _Face:
         self, endpoint: definition.RestEndpoint, request: Request, parameters: Mapping[str, str]
     ) -> Response:
         session = session_of(request.headers, otherwise=self._session)
-        lane = endpoint.operation.lane
-        if lane == "health":
-            call = definition.Call(
-                self._kb, definition.NoArguments(), parameters, session, self._chats
-            )
-            seconds = self._limits.seconds(lane)
-            return await self._health(endpoint, call, self._lanes[lane], seconds)
+        if endpoint.operation.lane == "health":
+            return await self._health(endpoint, parameters, session)
         client = caller_of_agent("rest", request.headers.get("user-agent", ""), session)
         with self._activity.recorded(client, endpoint.operation.name) as outcome:
             reply = await self._reply(endpoint, request, parameters, session)
@@ -255,30 +233,55 @@ class _Face:
         if endpoint.body is not None:
             arguments = await self._body(endpoint, request)
         call = definition.Call(self._kb, arguments, parameters, session, self._chats)
-        workers = self._lanes[endpoint.operation.lane]
-        seconds = self._limits.seconds(endpoint.operation.lane)
         try:
-            return await while_connected(
-                request, lambda: _in_turns(endpoint, call, workers, seconds)
-            )
+            return await while_connected(request, lambda: self._in_turns(endpoint, call))
         except TimeoutError:
+            seconds = self._limits.seconds(endpoint.operation.lane)
             raise definition.RestError(503, _too_long(endpoint, seconds)) from None
 
     async def _health(
-        self,
-        endpoint: definition.RestEndpoint,
-        call: definition.Call,
-        workers: CallQueue,
-        seconds: float,
+        self, endpoint: definition.RestEndpoint, parameters: Mapping[str, str], session: str
     ) -> Response:
+        arguments = definition.NoArguments()
+        call = definition.Call(self._kb, arguments, parameters, session, self._chats)
         try:
-            return _json(await _in_turns(endpoint, call, workers, seconds))
+            return _json(await self._in_turns(endpoint, call))
         except (QmdError, TimeoutError, TooBusyError):
             try:
                 loaded = self._kb.model_loaded()
             except QmdError:  # the database, which holds the model's name, cannot be read
                 loaded = False
             return _json(Health(status="unhealthy", model_loaded=loaded), 503)
+
+    async def _in_turns(
+        self, endpoint: definition.RestEndpoint, call: definition.Call
+    ) -> definition.Answer:
+        """
+        Run an endpoint. If it is a generator, other calls may run between its steps.
+
+        Raises:
+            TooBusyError: Too many calls are waiting.
+            TimeoutError: The endpoint took longer than its lane allows.
+        """
+
+        def step() -> definition.Answer | Generator[None, None, definition.Answer]:
+            with in_session(call.session, face="rest"):
+                if not isinstance(work, Generator):
+                    return endpoint.run(call)
+                try:
+                    next(work)
+                except StopIteration as end:
+                    answer: definition.Answer = end.value
+                    return answer
+                return work
+
+        work: definition.Answer | Generator[None, None, definition.Answer] | None = None
+        workers = self._lanes[endpoint.operation.lane]
+        seconds = self._limits.seconds(endpoint.operation.lane)
+        with anyio.fail_after(seconds):
+            while work is None or isinstance(work, Generator):
+                work = await workers.run(step, timeout_s=seconds)
+        return work
 
     async def _body(self, endpoint: definition.RestEndpoint, request: Request) -> Arguments:
         data = await request.body()  # `RequestGuard` has limited its size and time
@@ -347,36 +350,6 @@ class _Face:
 
 
 # --- requests and responses ----------------------------------------------------------
-
-
-async def _in_turns(
-    endpoint: definition.RestEndpoint, call: definition.Call, workers: CallQueue, seconds: float
-) -> definition.Answer:
-    """
-    Run an endpoint. If it is a generator, other calls may run between its steps.
-
-    Raises:
-        TooBusyError: Too many calls are waiting.
-        TimeoutError: The endpoint took longer than ``seconds``.
-    """
-
-    def step() -> definition.Answer | Generator[None, None, definition.Answer]:
-        if not isinstance(work, Generator):
-            with in_session(call.session, face="rest"):
-                return endpoint.run(call)
-        try:
-            with in_session(call.session, face="rest"):
-                next(work)
-        except StopIteration as end:
-            answer: definition.Answer = end.value
-            return answer
-        return work
-
-    work: definition.Answer | Generator[None, None, definition.Answer] | None = None
-    with anyio.fail_after(seconds):
-        while work is None or isinstance(work, Generator):
-            work = await workers.run(step, timeout_s=seconds)
-    return work
 
 
 def _query(endpoint: definition.RestEndpoint, request: Request) -> Arguments:

@@ -28,13 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.errors import InputError, QmdError
 from qmd.server import failures
-from qmd.server.sessions import (
-    IN_SESSION,
-    LOGIN_PATH,
-    MAX_FORM_BYTES,
-    OPEN_PATH,
-    Sessions,
-)
+from qmd.server.sessions import IN_SESSION, LOGIN_PATH, MAX_FORM_BYTES, OPEN_PATH, Sessions
 from qmd.values.access import TOKEN_PREFIX, AccessScope
 
 _log = logging.getLogger(__name__)
@@ -322,7 +316,7 @@ class RequestGuard:
                 return False
             _note(scope, ACCESS, access)
         # A person at another machine has typed the token, and is no user of this one.
-        elif session.is_linked or _is_from_loopback(scope):
+        elif session.is_linked or is_from_loopback(scope):
             self._refuse_other_users(scope)
         _note(scope, IN_SESSION, True)
         return True
@@ -423,7 +417,8 @@ def _note(scope: Scope, key: str, value: object) -> None:
     scope["state"] = {**scope.get("state", {}), key: value}
 
 
-def _is_from_loopback(scope: Scope) -> bool:
+def is_from_loopback(scope: Scope) -> bool:
+    """Whether the client runs on this machine."""
     return is_loopback((scope.get("client") or ("",))[0])
 
 

@@ -47,7 +47,6 @@ class CallQueue:
     def __init__(self, width: int, *, max_waiting: int) -> None:
         self._width = width
         self._max_waiting = max_waiting
-        # A limiter belongs to one event loop, and a test may use several.
         self._places: RunVar[anyio.CapacityLimiter] = RunVar(f"qmd_workers_{id(self)}")
         self._running = 0
         self._idle = threading.Condition()
@@ -60,7 +59,7 @@ class CallQueue:
             TooBusyError: The queue is full.
             TimeoutError: Waiting and running took longer than ``timeout_s``.
         """
-        places = self._limiter()
+        places = limiter_of_loop(self._places, self._width)
         if not places.available_tokens and (places.statistics().tasks_waiting >= self._max_waiting):
             raise TooBusyError
         borrower = object()
@@ -111,18 +110,20 @@ class CallQueue:
                 raise
         return result  # type: ignore[return-value]  # None only for an abandoned call
 
-    def _limiter(self) -> anyio.CapacityLimiter:
-        try:
-            return self._places.get()
-        except LookupError:
-            limiter = anyio.CapacityLimiter(self._width)
-            self._places.set(limiter)
-            return limiter
-
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Whether all calls that run have ended within ``timeout_s``."""
         with self._idle:
             return self._idle.wait_for(lambda: self._running == 0, timeout_s)
+
+
+def limiter_of_loop(places: RunVar[anyio.CapacityLimiter], width: int) -> anyio.CapacityLimiter:
+    """That of this event loop: a limiter belongs to one, and a test may use several."""
+    try:
+        return places.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(width)
+        places.set(limiter)
+        return limiter
 
 
 async def _acquire(places: anyio.CapacityLimiter, borrower: object) -> None:

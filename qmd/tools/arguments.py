@@ -35,17 +35,7 @@ from qmd.operations.problems import (
 )
 from qmd.search.query import filter_date
 from qmd.tools.schemas import for_models, for_programs, rewritten, without_null
-from qmd.values.facts import (
-    AsSent,
-    DateOrSpan,
-    Describe,
-    FieldFacts,
-    OnProperties,
-    Singular,
-    Unlisted,
-    wire_fields,
-    without_none,
-)
+from qmd.values import facts
 from qmd.values.properties import parse_filter
 
 
@@ -99,59 +89,59 @@ ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 # --- models ---------------------------------------------------------------------------
 
 
-def members(fields: Iterable[FieldFacts]) -> dict[str, Any]:
+def members(fields: Iterable[facts.FieldFacts]) -> dict[str, Any]:
     """The members of an argument model: name → type and default."""
     definitions: dict[str, Any] = {}
     for field in fields:
         definitions[field.wire_name] = argument(field)
-        if field.has(Singular):
+        if field.has(facts.Singular):
             definitions[field.name] = (_items_type(field), [])
     return definitions
 
 
-def _items_type(field: FieldFacts) -> Any:
+def _items_type(field: facts.FieldFacts) -> Any:
     """The type of the list that may be sent for a field that is `Singular`."""
     item: Any = get_args(field.hint)[0]
     text = f"Only these; {field.wire_name} names one"
-    return Annotated[list[item], Describe(text), Unlisted()]
+    return Annotated[list[item], facts.Describe(text), facts.Unlisted()]
 
 
 @cache
 def _model_of(value_type: type) -> type[Arguments]:
     """The model of an argument that is a dataclass."""
-    definitions: dict[str, Any] = members(wire_fields(value_type))
+    definitions: dict[str, Any] = members(facts.wire_fields(value_type))
     return create_model(value_type.__name__, __base__=Arguments, **definitions)
 
 
-def argument(field: FieldFacts) -> tuple[Any, Any]:
+def argument(field: facts.FieldFacts) -> tuple[Any, Any]:
     """
     The type and the default of an argument in the model; a default of ``...``: it is required.
 
     The type does not allow null, which counts as absent before the check.
     """
-    hint: Any = without_none(field.hint)
+    hint: Any = facts.without_none(field.hint)
     validators: list[object] = []
     if get_origin(hint) is tuple:
         item: Any = get_args(hint)[0]
         item = _model_of(item) if isclass(item) and is_dataclass(item) else item
-        hint = item if field.has(Singular) else list[item]
-    if field.has(OnProperties):
+        hint = item if field.has(facts.Singular) else list[item]
+    if field.has(facts.OnProperties):
         hint = list[Condition]
     if hint is int:
         validators = [BeforeValidator(whole_number)]
-    if field.has(AsSent):
+    if field.has(facts.AsSent):
         hint = TextAsSent
     elif hint is str and not field.is_required:
         hint, validators = str | None, [BeforeValidator(_blank_is_absent)]
-    if field.has(DateOrSpan):
+    if field.has(facts.DateOrSpan):
         validators.append(AfterValidator(_filter_date))
     for fact in (*field.facts, *validators):
         hint = Annotated[hint, fact]
     return hint, ... if field.is_required else _default(field)
 
 
-def _default(field: FieldFacts) -> object:
-    if field.has(Singular) or field.default == "":
+def _default(field: facts.FieldFacts) -> object:
+    if field.has(facts.Singular) or field.default == "":
         return None
     return list(field.default) if isinstance(field.default, tuple) else field.default
 
@@ -161,7 +151,7 @@ def unlisted_arguments(model: type[Arguments]) -> frozenset[str]:
     return frozenset(
         name
         for name, field in model.model_fields.items()
-        if any(isinstance(fact, Unlisted) for fact in field.metadata)
+        if any(isinstance(fact, facts.Unlisted) for fact in field.metadata)
     )
 
 

@@ -122,14 +122,13 @@ def select(
             f"The toolset {alone} stands alone: other toolsets have tools of the same names.",
             hint=f"Give it a server of its own: --toolset {alone}",
         )
-    tools: list[Tool[Any]] = []
-    withheld: list[Tool[Any]] = []
-    for name in chosen:
-        for tool in tools_of(name, alone=len(chosen) == 1):
-            described = tool.worded(language)
-            (withheld if read_only and not tool.read_only else tools).append(described)
-    server_name = TOOLSETS[chosen[0]][0] if len(chosen) == 1 else "qmd"
-    return ToolSelection(server_name, chosen, tuple(tools), tuple(withheld), language=language)
+    is_alone = len(chosen) == 1
+    tools = tuple(
+        tool.worded(language) for name in chosen for tool in tools_of(name, alone=is_alone)
+    )
+    server_name = TOOLSETS[chosen[0]][0] if is_alone else "qmd"
+    selection = ToolSelection(server_name, chosen, tools, language=language)
+    return withholding(selection) if read_only else selection
 
 
 def withholding(selection: ToolSelection) -> ToolSelection:
@@ -173,7 +172,7 @@ def select_by_database(
 
 def tools_of(toolset: str, *, alone: bool) -> Sequence[Tool[Any]]:
     """The tools of a toolset; ``alone``: as on a server that offers no other one."""
-    derived = tools_of_operations(toolset, alone=alone)
+    derived = _derived(toolset, alone, turned_on())
     if not TOOLSETS[toolset][1]:
         return derived
     module = import_module(TOOLSETS[toolset][1])
@@ -198,18 +197,14 @@ ListTokens = Annotated[
 ]
 
 
-def tools_of_operations(toolset: str, *, alone: bool) -> tuple[Tool[Any], ...]:
+@cache
+def _derived(toolset: str, alone: bool, plugins: tuple[str, ...]) -> tuple[Tool[Any], ...]:
     """
     The tools of a toolset: one for each operation, or for several that are joined.
 
-    ``alone``: on a server that offers no other toolset.
+    Args:
+        plugins: Those that are turned on now.
     """
-    return _tools(toolset, alone, turned_on())
-
-
-@cache
-def _tools(toolset: str, alone: bool, plugins: tuple[str, ...]) -> tuple[Tool[Any], ...]:
-    """``plugins``: those that are turned on now."""
     joined = {part: each for each in every_joined() for part in each.parts}
     members = [
         each

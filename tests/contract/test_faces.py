@@ -23,7 +23,7 @@ from qmd.operations.error_meanings import MEANINGS
 from qmd.operations.texts import MCP
 from qmd.server import openapi
 from qmd.system import running
-from qmd.tools.toolsets import arguments_of, tools_of_operations
+from qmd.tools.toolsets import arguments_of, tools_of
 from qmd.values.chats import ChatInfo
 from qmd.values.facts import Shell
 from qmd.values.wire import ListBudget, to_wire
@@ -156,7 +156,7 @@ JOINED = {part: each for each in every_joined() for part in each.parts}
 TOOLS = {
     tool.name: tool
     for toolset in ("qmd", "graph", "edit", "memory")
-    for tool in tools_of_operations(toolset, alone=False)
+    for tool in tools_of(toolset, alone=False)
 }
 
 

@@ -29,7 +29,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
 
 
 def client_of(kb: KnowledgeBase, security: Security, host: str = "localhost") -> TestClient:
-    app = build_app(kb, mcp=False, security=security)
+    app = build_app(kb, security=security)
     return TestClient(app, base_url=f"http://{host}")
 
 

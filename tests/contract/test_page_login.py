@@ -223,7 +223,7 @@ def test_a_person_logs_in_through_a_proxy_and_the_cookie_is_for_https(
     kb: KnowledgeBase, headers: dict[str, str]
 ) -> None:
     security = security_for("127.0.0.1", "admin", ["notes.example.org"])
-    with client_of(build_app(kb, mcp=False, security=security), headers=headers) as browser:
+    with client_of(build_app(kb, security=security), headers=headers) as browser:
         page = browser.get("/login", headers=PAGE)
         (of_forms,) = cookies_of(page)
         form = {"csrf": csrf(page), "token": "admin", "next": "/"}

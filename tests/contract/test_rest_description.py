@@ -72,7 +72,7 @@ def app(directory: Path) -> Iterator[Starlette]:
         kb.add_collection(notes, name="notes")
         kb.index()
         kb.embed()
-        yield build_app(kb, mcp=False)  # each call enters the lifespan, which MCP allows once
+        yield build_app(kb)
 
 
 # To an operation that takes neither body nor query nothing wrong can be sent.

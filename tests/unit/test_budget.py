@@ -15,7 +15,7 @@ from qmd.errors import InputError
 from qmd.operations import texts
 from qmd.operations.replies import DocumentBlock, Reply, TextBlock
 from qmd.parse.lines import split_lines
-from qmd.tools.toolsets import tools_of, tools_of_operations
+from qmd.tools.toolsets import tools_of
 from qmd.values import DocumentSlice
 from qmd.values.text import MAX_TOTAL_BYTES, MIN_TOKENS, estimate_tokens
 from tests.support.corpus import Corpus
@@ -316,7 +316,7 @@ class TestLists:
     def test_a_reply_fits_and_says_how_much_is_missing(
         self, linked: KnowledgeBase, name: str, arguments: dict[str, Any], budget: int
     ) -> None:
-        (tool,) = (tool for tool in tools_of_operations("graph", alone=False) if tool.name == name)
+        (tool,) = (tool for tool in tools_of("graph", alone=False) if tool.name == name)
         whole = tool.call(linked, arguments, texts.MCP)
         reply = tool.call(linked, {**arguments, "maxTokens": budget}, texts.MCP)
         assert not reply.is_error

@@ -10,12 +10,12 @@ import pytest
 from qmd import KnowledgeBase
 from qmd.errors import DocumentNotFoundError, SectionNotFoundError
 from qmd.operations.texts import MCP
-from qmd.tools.toolsets import tools_of_operations
+from qmd.tools.toolsets import tools_of
 from qmd.values.reading import MAX_OUTLINED, OutlinedBlock, OutlinedHeading
 from qmd.values.wire import to_wire
 from tests.support.corpus import Corpus
 
-(OUTLINE,) = (tool for tool in tools_of_operations("graph", alone=False) if tool.name == "outline")
+(OUTLINE,) = (tool for tool in tools_of("graph", alone=False) if tool.name == "outline")
 NOTE = """---
 title: Plan
 ---

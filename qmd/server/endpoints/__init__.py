@@ -9,13 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from qmd.operations import FAMILIES, Operation, of_plugins
-from qmd.server.endpoints import (
-    chat,
-    collections,
-    embedding,
-    health,
-    pushing,
-)
+from qmd.server.endpoints import chat, collections, embedding, health, pushing
 from qmd.server.endpoints.definition import RestEndpoint, endpoints_in, endpoints_of
 
 _ALL = (

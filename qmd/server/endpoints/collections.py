@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from qmd.errors import (
-    ConflictError,
-    ContextNotFoundError,
-    InputError,
-    NotFoundError,
-    OutsideRootsError,
-)
+from qmd import errors
 from qmd.operations.collections import NAME
 from qmd.operations.definition import operation
 from qmd.operations.indexing import count
@@ -37,7 +31,7 @@ class CollectionAdded:
 @operation(
     group="collections",
     route="POST /collections/add",
-    errors=(OutsideRootsError, ConflictError),
+    errors=(errors.OutsideRootsError, errors.ConflictError),
     bodies=({"name": "my-docs", "path": "/home/me/docs", "glob_pattern": "**/*.md"},),
 )
 def add_collection(
@@ -92,8 +86,8 @@ def add_context(
     """
     try:
         added = call.kb.add_context(context_path(path, call.kb.collections()), text)
-    except NotFoundError as error:
-        raise InputError(str(error), hint=error.hint) from error
+    except errors.NotFoundError as error:
+        raise errors.InputError(str(error), hint=error.hint) from error
     return ContextAdded("added", added.path, f"Added context for {added.path}")
 
 
@@ -103,7 +97,7 @@ class ContextRemoved:
     path: str
 
 
-@operation(group="contexts", route="DELETE /contexts/{path}", errors=(ContextNotFoundError,))
+@operation(group="contexts", route="DELETE /contexts/{path}", errors=(errors.ContextNotFoundError,))
 def remove_context(call: Call, path: str) -> ContextRemoved:
     """
     Remove a context.
@@ -116,9 +110,9 @@ def remove_context(call: Call, path: str) -> ContextRemoved:
     for spelling in spellings if path else ():
         try:
             removed = call.kb.remove_context(context_path(spelling, call.kb.collections()))
-        except (NotFoundError, InputError):
+        except (errors.NotFoundError, errors.InputError):
             continue
         return ContextRemoved("removed", removed.path)
-    raise ContextNotFoundError(
+    raise errors.ContextNotFoundError(
         f"There is no context for {path}", hint="GET /contexts lists the paths that have one."
     )

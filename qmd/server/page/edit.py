@@ -77,12 +77,6 @@ def _again(visit: Visit) -> Shown:
     return _shown(visit, source)
 
 
-VIEWS = (
-    PageView("/edit/{file:file}", _editor, _carry_out, "writer", again=_again),
-    PageView("/part/preview", act=_preview),
-)
-
-
 # --- pages ----------------------------------------------------------------------------
 
 
@@ -206,9 +200,6 @@ def _create(visit: Visit) -> Answer:
     visit.notify(visit.text("edit.created"), created.problem, created.change)
     note = note_address(created.file)
     return JSONResponse({"address": note}) if visit.wants_json else note
-
-
-NEW_VIEWS = (PageView("/new", _form, _create, "writer", again=_new_again),)
 
 
 def _new_shown(visit: Visit, collections: list[Collection], fields: dict[str, str]) -> Shown:
@@ -367,7 +358,10 @@ def _after_undo(reply: UndoReply) -> str:
     return note_address(files[0].file) if files else "/"
 
 
-FORMS = (
+VIEWS = (
+    PageView("/edit/{file:file}", _editor, _carry_out, "writer", again=_again),
+    PageView("/part/preview", act=_preview),
+    PageView("/new", _form, _create, "writer", again=_new_again),
     PageView("/tick/{file:file}", _tasks, _tick, "writer"),
     PageView("/move/{file:file}", _ask_for_place, _move, "writer",
          again=lambda visit: _place(visit, visit["to"].strip())),

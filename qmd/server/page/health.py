@@ -15,6 +15,7 @@ from qmd.operations.bounds import MAX_PATH
 from qmd.server.activity import SPAN_S, QueryTimes, query_times
 from qmd.server.endpoints.definition import add_collection, context_path, permitted_directory
 from qmd.server.jobs import JobKind, Pace
+from qmd.server.late_mcp import MCP_PATH
 from qmd.server.page.browser import Form
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit
@@ -85,31 +86,6 @@ def _why(visit: Visit) -> Shown:
     return Shown("health_why.html", {"typed": path, "explanation": explanation})
 
 
-VIEWS = (
-    # What is being indexed or embedded now, and the time left, at the top of all views.
-    PageView("/part/live", lambda visit: Shown("live.html", {"work": work_of(visit.site)})),
-    PageView("/overview", _overview),
-    PageView("/part/overview/live", lambda visit: Shown("health_live.html", _state(visit))),
-    PageView("/part/overview/charts", _charts),
-    PageView("/overview/charts", _charts),
-    PageView(
-        "/overview/check",
-        act=lambda visit: Shown("health_checks.html", {"checks": visit.kb.doctor()}),
-        timeout_s=_DOCTOR_S,
-    ),
-    PageView("/overview/skipped", _skipped),
-    PageView(
-        "/overview/warnings",
-        lambda visit: _listed(
-            visit,
-            "health_warned.html",
-            lambda offset: visit.kb.warned(offset=offset, limit=_PAGE + 1),
-        ),
-    ),
-    PageView("/overview/why", _why),
-)
-
-
 def _state(visit: Visit) -> dict[str, object]:
     """What the view shows that changes while somebody looks at it."""
     site, kb, now = visit.site, visit.kb, datetime.now().astimezone()
@@ -128,7 +104,7 @@ def _state(visit: Visit) -> dict[str, object]:
         "state": state,
         "ago": lambda at: _seconds_since(at, now),
         "zone": f"UTC{offset[:3]}:{offset[3:5]}",
-        "mcp_url": site.mcp_path and str(visit.request.base_url).rstrip("/") + site.mcp_path,
+        "mcp_url": str(visit.request.base_url).rstrip("/") + MCP_PATH,
     }
 
 
@@ -349,7 +325,28 @@ def _remove_context(visit: Visit) -> str:
     return "/overview#contexts"
 
 
-FORMS = (
+VIEWS = (
+    # What is being indexed or embedded now, and the time left, at the top of all views.
+    PageView("/part/live", lambda visit: Shown("live.html", {"work": work_of(visit.site)})),
+    PageView("/overview", _overview),
+    PageView("/part/overview/live", lambda visit: Shown("health_live.html", _state(visit))),
+    PageView("/part/overview/charts", _charts),
+    PageView("/overview/charts", _charts),
+    PageView(
+        "/overview/check",
+        act=lambda visit: Shown("health_checks.html", {"checks": visit.kb.doctor()}),
+        timeout_s=_DOCTOR_S,
+    ),
+    PageView("/overview/skipped", _skipped),
+    PageView(
+        "/overview/warnings",
+        lambda visit: _listed(
+            visit,
+            "health_warned.html",
+            lambda offset: visit.kb.warned(offset=offset, limit=_PAGE + 1),
+        ),
+    ),
+    PageView("/overview/why", _why),
     PageView("/overview/index", act=_index, sender="administrator"),
     PageView("/overview/embed", act=_embed, sender="administrator"),
     PageView("/overview/collections/new", _typed),

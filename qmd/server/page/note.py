@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from starlette.requests import Request
 from starlette.responses import RedirectResponse
 
 from qmd import errors
@@ -26,7 +25,7 @@ from qmd.server.page.office import sheet_view, slides_view
 from qmd.server.page.pdf import pdf_view
 from qmd.server.page.viewed import ViewedDocument
 from qmd.server.page.views import Answer, PageView, Shown, Visit
-from qmd.server.security import is_loopback
+from qmd.server.security import is_from_loopback
 from qmd.system.editors import program_link
 from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument
 from qmd.values.reading import DocumentDetails, DocumentSlice
@@ -62,7 +61,7 @@ def _note(visit: Visit) -> Answer:
     details = visit.kb.details(document.file)
     path = Path(details.root, document.path)
     in_editor = in_obsidian = None
-    if is_local(visit.request):
+    if is_from_loopback(visit.request.scope):  # links to programs work on this machine alone
         in_editor = program_link(visit.site.editor, path, lines[0] if lines else 1)
         in_obsidian = _obsidian_link(details, path)
     values = {
@@ -232,11 +231,6 @@ def lines_of(text: str) -> tuple[int, int] | None:
         return None
     first = int(match[1])
     return first, max(first, int(match[2] or first))
-
-
-def is_local(request: Request) -> bool:
-    """Whether the browser runs on this machine, where links to programs and files work."""
-    return is_loopback(request.client.host if request.client else "")
 
 
 def _obsidian_link(details: DocumentDetails, path: Path) -> str | None:

@@ -73,7 +73,6 @@ class Site:
 
     Args:
         read_only: The server refuses what changes files or the index.
-        mcp_path: Where the server speaks MCP; None if it does not.
         chats: The conversations with the agent; None for those of this page alone.
         activity: Remembers the requests for pages, with those of the other faces.
         jobs: The jobs of the server, which hear of work from its start on; None for new ones.
@@ -86,7 +85,6 @@ class Site:
         kb: KnowledgeBase,
         *,
         read_only: bool = False,
-        mcp_path: str | None = None,
         activity: Activity | None = None,
         chats: Chats | None = None,
         jobs: Jobs | None = None,
@@ -97,7 +95,6 @@ class Site:
         self.sessions = sessions
         self.chats = chats or Chats(kb, may_write=not read_only)
         self.read_only = read_only
-        self.mcp_path = mcp_path
         self.activity = activity or Activity()
         self.editor = editor
         self.jobs = jobs or Jobs(kb)
