@@ -389,6 +389,13 @@ class Sql(NamedTuple):
             yield kind(*row)
 
 
+class Capability:
+    """What a `Reader` or a `Writer` has under one name: statements about one subject."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+
 def require_types(row: Sequence[object], types: Types) -> None:
     """
     SQLite keeps a value of any type in any column, and damage makes use of that.

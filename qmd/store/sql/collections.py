@@ -11,7 +11,7 @@ from qmd.engine_text import engine_text
 from qmd.errors import CollectionNotFoundError, ConflictError, ContextNotFoundError
 from qmd.records import NamedTuple
 from qmd.store import sql as capabilities
-from qmd.store.sql import Sql
+from qmd.store.sql import Capability
 from qmd.system import clock
 from qmd.values import Context
 from qmd.values.text import replace_halves
@@ -50,11 +50,8 @@ def _json(value: Sequence[str] | Mapping[str, int]) -> str:
     return libraries.json.dumps(value, ensure_ascii=False)
 
 
-class Collections:
+class Collections(Capability):
     """Reads collections."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def all(self) -> list[Collection]:
         """All collections, the one whose documents changed last first."""
@@ -310,11 +307,8 @@ _TYPES = (str | None, str | None, str, str)
 _AT_PLACE = "x.collection_id IS NOT DISTINCT FROM ? AND x.prefix = ?"
 
 
-class Contexts:
+class Contexts(Capability):
     """Reads contexts."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def all(self) -> list[Context]:
         """All contexts, from the global one to the most specific."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from qmd.records import NamedTuple
-from qmd.store.sql import Sql, SqlDialect, path_below, path_values
+from qmd.store.sql import Capability, SqlDialect, path_below, path_values
 from qmd.store.sql.filters import Selection
 from qmd.values import DocumentInfo
 from qmd.values.text import file_stem, fold, name_key, replace_halves
@@ -224,11 +224,8 @@ def _docid(digest: str, *neighbours: str | None) -> str:
     return "#" + digest[:digits]
 
 
-class Documents:
+class Documents(Capability):
     """Reads documents. Ids are those of `DocumentInfo.id`."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def _infos(self, where: str, values: Sequence[object]) -> Iterator[DocumentInfo]:
         rows = self._sql.all(_Row, f"SELECT {_INFO} {_FROM} {where}", values)

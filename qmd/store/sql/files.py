@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from qmd.records import of_tuples
 from qmd.store import sql as tables
-from qmd.store.sql import Sql, path_below, path_values, shared
+from qmd.store.sql import Capability, path_below, path_values, shared
 from qmd.system import clock
 from qmd.values import FileState, NewDocument, SkippedFile
 from qmd.values.reports import SkipCount, WarnedDocument
@@ -54,15 +54,12 @@ _SKIPS = (
 )
 
 
-class Files:
+class Files(Capability):
     """
     Reads documents as files: what the indexer compares with the disk.
 
     Paths are relative to the root of their collection.
     """
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def in_collection(self, collection_id: int) -> dict[str, StoredFile]:
         """Path → document, for all documents of a collection."""

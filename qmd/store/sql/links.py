@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
-from qmd.store.sql import Sql
+from qmd.store.sql import Capability, Sql
 from qmd.values.documents import Link, LinkKind
 from qmd.values.text import link_key
 
@@ -125,15 +125,12 @@ def _target_ids(sql: Sql, keys: Mapping[_Target, str | None]) -> dict[_Target, i
     return ids | missing
 
 
-class Links:
+class Links(Capability):
     """
     Reads links as they are written, and files by their keys.
 
     `qmd.search.lookup.link_targets` says which file a link leads to.
     """
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def of_documents(self, document_ids: Sequence[int]) -> list[StoredLink]:
         """All links in these documents, also web addresses, by document id and ``seq``."""
@@ -267,16 +264,13 @@ _WORDS = {
 }
 
 
-class Graph:
+class Graph(Capability):
     """
     Reads what tells which links lead nowhere, and to which documents no link leads.
 
     A *plain* link names a file without its folder and suffix: ``[[plan]]``, ``[[plan#Goals]]``. It
     leads to a file of this name, if the collection has one.
     """
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     @property
     def _words(self) -> _Words:

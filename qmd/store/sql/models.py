@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from qmd.errors import ModelMismatchError
 from qmd.store import sql as capabilities
-from qmd.store.sql import Sql, shared
+from qmd.store.sql import Capability, Sql, shared
 from qmd.store.sql.shared import Meta, MetaWriter
 from qmd.store.sql.vectors import put_copies, remove_copies, renumber_copy
 from qmd.system import clock
@@ -31,16 +31,13 @@ ENGLISH_UP_TO = "english_up_to_"
 CHOICE = "model"
 
 
-class Models:
+class Models(Capability):
     """
     Reads which models the database has: at most two.
 
     The active model answers searches. The coming model, if there is one, takes over as soon as
     every chunk has a vector of it.
     """
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def active(self) -> StoredModel | None:
         """The model whose vectors answer searches; None before the first `embed`."""
@@ -206,11 +203,8 @@ class WaitingChunk(NamedTuple):
     document_id: int
 
 
-class Embeddings:
+class Embeddings(Capability):
     """Reads which chunks wait for a vector, and cached vectors by the hash of their text."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def _column(self, model: StoredModel) -> str:
         return Models(self._sql).chunk_column(model)
@@ -456,11 +450,8 @@ class StoredProjection(NamedTuple):
     data: bytes
 
 
-class Tokens:
+class Tokens(Capability):
     """Reads the codes of token states: of each embedded text one row, if it has been made."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def projection(self, model: StoredModel) -> StoredProjection | None:
         """How the codes of a model were made; None if none were made yet."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from qmd.store.sql import Sql
+from qmd.store.sql import Capability, Sql
 from qmd.values.pictures import Picture, PictureCounts, PictureJob, ReadPicture
 
 #: SQL of pictures ``p`` with their texts ``t``.
@@ -19,11 +19,8 @@ _IS_DONE = "(t.read_by = ? AND (t.text IS NOT NULL OR t.problem IS NOT NULL))"
 _WAITS = f"({_IS_DONE}) IS NOT TRUE"
 
 
-class Pictures:
+class Pictures(Capability):
     """Reads which pages are pictures, and what was read from them."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def of_document(self, document_id: int) -> list[Picture]:
         """By their pages."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from qmd.store.sql import Sql
+from qmd.store.sql import Capability, Sql
 from qmd.store.sql.filters import Selection, first_lines, tag_among, tag_below
 from qmd.values.documents import Observation, Task, TaskStatus
 from qmd.values.properties import (
@@ -55,11 +55,8 @@ def _unless_lower(text: str, value: str) -> str | None:
     return None if value.isascii() and text == value.lower() else text
 
 
-class Properties:
+class Properties(Capability):
     """Reads properties. Keys are in the form of `qmd.values.properties.fold_key`."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def existing_keys(self, keys: Collection[str]) -> frozenset[str]:
         """Those of ``keys`` that a document, or a task or fact of one, has."""
@@ -139,15 +136,12 @@ class Properties:
 _TAGS_AT_ONCE = 200
 
 
-class Tags:
+class Tags(Capability):
     """
     Counts the selected documents by tag.
 
     A tag with slashes, such as ``work/plans``, lies below ``work``.
     """
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def counts(self, selection: Selection, prefix: str = "") -> list[tuple[str, int]]:
         """
@@ -237,11 +231,8 @@ def put_tasks(sql: Sql, documents: Iterable[tuple[int, Sequence[Task]]]) -> None
     )
 
 
-class Tasks:
+class Tasks(Capability):
     """Lists the tasks of selected documents."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def listed(
         self, selection: Selection, which: TaskFilter, *, limit: int
@@ -340,11 +331,8 @@ def put_observations(sql: Sql, documents: Iterable[tuple[int, Sequence[Observati
     )
 
 
-class Observations:
+class Observations(Capability):
     """Lists the facts of selected documents."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def listed(
         self, selection: Selection, which: ObservationFilter, *, limit: int

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd import libraries
-from qmd.store.sql import Row, Sql, shared
+from qmd.store.sql import Capability, Row, Sql, shared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ class RoundedForm(NamedTuple):
     scale: int
 
 
-class Vectors:
+class Vectors(Capability):
     """
     Searches the vectors of chunks.
 
@@ -60,7 +60,7 @@ class Vectors:
     """
 
     def __init__(self, sql: Sql) -> None:
-        self._sql = sql
+        super().__init__(sql)
         self._engine = sql.engine("vectors")
 
     def nearest(
