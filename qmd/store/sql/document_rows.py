@@ -76,11 +76,11 @@ def _put_rows(
     The documents of new paths take few round trips; the others are put one after the other.
     """
     paths = Counter(document.path for document, _ in documents)
-    stored = sql.run(
+    stored = sql.column(
         f"SELECT path FROM documents WHERE collection_id = ? AND path {sql.among}",
         [collection_id, sql.array(paths)],
     )
-    taken = {path for (path,) in stored} | {place.path for _, place in documents if place}
+    taken = {*stored} | {place.path for _, place in documents if place}
     taken |= {path for path, count in paths.items() if count > 1}
     is_plain = [place is None and document.path not in taken for document, place in documents]
     plain_documents = compress((document for document, _ in documents), is_plain)

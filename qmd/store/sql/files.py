@@ -103,12 +103,13 @@ class Files(Capability):
         for place in places:
             if not place.isprintable() and _has_surrogates(place):
                 continue  # no stored path is such
-            rows = self._sql.run(
-                "SELECT path FROM attachments WHERE collection_id = ?"
-                + (f" AND {path_below('path')}" if place else ""),
-                [collection_id, *(path_values(place) if place else ())],
-            )
-            paths.update(path for (path,) in rows)
+            paths |= {
+                *self._sql.column(
+                    "SELECT path FROM attachments WHERE collection_id = ?"
+                    + (f" AND {path_below('path')}" if place else ""),
+                    [collection_id, *(path_values(place) if place else ())],
+                )
+            }
         return paths
 
     def _rows(self, condition: str, values: Sequence[object]) -> Iterator[FileRow]:
@@ -203,13 +204,12 @@ class Files(Capability):
         Returns:
             The hours, ``2026-11-23T14`` in UTC, in order; none without documents.
         """
-        rows = self._sql.rows(
+        return self._sql.rows(
             (str, int),
             "SELECT substr(indexed_at, 1, 13), count(*) FROM documents WHERE indexed_at >= ?"
             " GROUP BY 1 ORDER BY 1",
             [since],
         )
-        return [(hour, count) for hour, count in rows]
 
 
 class FilesWriter(Files):

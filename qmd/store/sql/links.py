@@ -188,7 +188,7 @@ class Links(Capability):
 
     def has_folder(self, collection: str, path: str) -> bool:
         # "0" is the character after "/".
-        row = self._sql.first(
+        return self._sql.exists(
             " UNION ALL ".join(
                 f"SELECT 1 FROM collections c {self._sql.dialect.first} {table} f"
                 " ON f.collection_id = c.id WHERE c.name = ? AND f.path > ? AND f.path < ?"
@@ -197,16 +197,14 @@ class Links(Capability):
             + " LIMIT 1",
             [collection, f"{path}/", f"{path}0"] * 2,
         )
-        return row is not None
 
     def attachments(self, collection: str, *, limit: int | None = None) -> list[str]:
         """The paths of files of a collection that are no documents, in order."""
-        rows = self._sql.run(
+        return self._sql.column(
             "SELECT a.path FROM attachments a JOIN collections c ON c.id = a.collection_id"
             " WHERE c.name = ? ORDER BY a.path LIMIT ?",
             [collection, self._sql.dialect.no_limit if limit is None else limit],
         )
-        return [path for (path,) in rows]
 
 
 class KeyedDocument(NamedTuple):
@@ -356,13 +354,12 @@ class Graph(Capability):
 
     def file_paths(self, collection: str) -> set[str]:
         """The paths of all documents and attachments of a collection."""
-        collection_id = self._id(collection)
-        rows = self._sql.run(
+        paths = self._sql.column(
             "SELECT path FROM documents WHERE collection_id = ?"
             " UNION ALL SELECT path FROM attachments WHERE collection_id = ?",
-            [collection_id, collection_id],
+            [self._id(collection)] * 2,
         )
-        return {path for (path,) in rows}
+        return {*paths}
 
     def names(self, collection: str) -> list[tuple[str, str]]:
         """

@@ -57,8 +57,7 @@ class Models(Capability):
 
     def has_vectors(self) -> bool:
         """Whether any chunk has a vector of the active model."""
-        row = self._sql.run("SELECT 1 FROM chunks WHERE model_id IS NOT NULL LIMIT 1").fetchone()
-        return row is not None
+        return self._sql.exists("SELECT 1 FROM chunks WHERE model_id IS NOT NULL LIMIT 1")
 
     def chunk_column(self, model: StoredModel) -> str:
         """
@@ -154,10 +153,7 @@ class ModelsWriter(Models):
         """
         if self.coming() != model:
             return False
-        missing = self._sql.run(
-            "SELECT 1 FROM chunks WHERE next_model_id IS NULL LIMIT 1"
-        ).fetchone()
-        if missing is not None:
+        if self._sql.exists("SELECT 1 FROM chunks WHERE next_model_id IS NULL LIMIT 1"):
             return False
         before = self.active()
         self._sql.run(
@@ -582,7 +578,7 @@ class Tokens(Capability):
 
     def sample(self, most: int) -> list[ChunkText]:
         """At most so many chunks, with a vector or without, spread evenly over the index."""
-        ids = [row[0] for row in self._sql.run("SELECT id FROM chunks ORDER BY id")]
+        ids = self._sql.column("SELECT id FROM chunks ORDER BY id")
         step = max(1.0, len(ids) / most)
         chosen = [ids[int(place * step)] for place in range(min(most, len(ids)))]
         return self.texts(chosen)

@@ -60,12 +60,12 @@ class Properties(Capability):
 
     def existing_keys(self, keys: Collection[str]) -> frozenset[str]:
         """Those of ``keys`` that a document, or a task or fact of one, has."""
-        rows = self._sql.run(
+        stored = self._sql.column(
             f"SELECT item.value FROM {self._sql.dialect.each}"
             " WHERE EXISTS (SELECT 1 FROM properties p WHERE p.key = item.value)",
             [self._sql.array(keys)],
         )
-        existing = frozenset(key for (key,) in rows)
+        existing = frozenset[str](stored)
         about_lines = LINE_COLUMNS.keys() & set(keys) - existing
         about_facts = about_lines & {"fact"}
         if about_facts and Observations(self._sql).exist():
@@ -156,13 +156,12 @@ class Tags(Capability):
         where, values = "true", list[object]()
         if prefix:
             where = tag_below(self._sql.dialect, prefix, values)
-        rows = self._sql.rows(
+        return self._sql.rows(
             (str, int),
             f"SELECT min(t.tag), count(*) FROM tags t WHERE {where}{self._in(selection, values)}"
             f" GROUP BY {key} ORDER BY {key}",
             values,
         )
-        return [(tag, count) for tag, count in rows]
 
     def count_below(self, selection: Selection, tags: Sequence[str]) -> int:
         """How many of them have one of these tags, or a tag below one of them."""
@@ -258,7 +257,7 @@ class Tasks(Capability):
 
     def exist(self) -> bool:
         """Whether any document has a task."""
-        return self._sql.first("SELECT 1 FROM tasks LIMIT 1", []) is not None
+        return self._sql.exists("SELECT 1 FROM tasks LIMIT 1")
 
 
 def _tasks_in(selection: Selection) -> str:
@@ -361,15 +360,12 @@ class Observations(Capability):
 
     def expired_lines(self, document_id: int, today: str) -> set[int]:
         """The lines of a document whose facts hold no more."""
-        rows = self._sql.run(
-            "SELECT line FROM observations WHERE document_id = ? AND expires < ?",
-            [document_id, today],
-        )
-        return {line for (line,) in rows}
+        sql = "SELECT line FROM observations WHERE document_id = ? AND expires < ?"
+        return {*self._sql.column(sql, [document_id, today])}
 
     def exist(self) -> bool:
         """Whether any document states a fact."""
-        return self._sql.first("SELECT 1 FROM observations LIMIT 1", []) is not None
+        return self._sql.exists("SELECT 1 FROM observations LIMIT 1")
 
     def _condition(self, which: ObservationFilter) -> tuple[str, list[object]]:
         parts = ["true"]

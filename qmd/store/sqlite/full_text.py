@@ -156,12 +156,12 @@ class SqliteFullText(FullText):
         return matches.best(size)
 
     def _selected(self, document_ids: list[int], where: Selection) -> set[int]:
-        rows = self._connection.execute(
+        ids = self._sql.column(
             "SELECT d.id FROM json_each(?) j CROSS JOIN documents d ON d.id = j.value"
             f" WHERE {where.sql}",
             [SQLITE.array(document_ids), *where.values],
         )
-        return {document_id for (document_id,) in rows}
+        return {*ids}
 
     def frequencies(
         self, match: Expression, ids: Sequence[int], held: int, total: int
@@ -223,11 +223,10 @@ class SqliteFullText(FullText):
         return self._counted
 
     def matching_ids(self, match: Expression) -> list[int]:
-        rows = self._connection.execute(
+        return self._sql.column(
             "SELECT rowid FROM z_documents_fts WHERE z_documents_fts MATCH ? ORDER BY rowid",
             [render(match)],
         )
-        return [document_id for (document_id,) in rows]
 
 
 _COLUMNS = (

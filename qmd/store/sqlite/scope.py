@@ -163,8 +163,7 @@ class ScopedFullText(full_text.FullText):
         )
 
     def matching_ids(self, match: full_text.Expression) -> list[int]:
-        rows = self._connection.execute(f"SELECT rowid {_MATCHES} ORDER BY rowid", [render(match)])
-        return [document_id for (document_id,) in rows]
+        return self._sql.column(f"SELECT rowid {_MATCHES} ORDER BY rowid", [render(match)])
 
     def _count_of_phrase(self, phrase: full_text.Phrase) -> int:
         return self._number(f"SELECT count(*) {_MATCHES}", render(phrase))
