@@ -22,6 +22,11 @@ _COLUMNS = (
     "collection_id, path, name_key, title, description, hash, date, modified_at, bytes, mtime_ns,"
     " inode, device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
 )
+#: Where a chunk stands.
+CHUNK_COLUMNS = (
+    "document_id, seq, start_char, end_char, start_byte, end_byte, start_line, end_line,"
+    " heading_path"
+)
 
 
 class _StoredChunk(NamedTuple):
@@ -246,39 +251,23 @@ def _put_chunks(
         for chunk, (chunk_id, hash_, next_hash), digest in zip(
             document.parsed.chunks, rows, document.chunk_hashes, strict=True
         ):
-            place = (
-                document_id,
-                chunk.seq,
-                chunk.start_char,
-                chunk.end_char,
-                chunk.start_byte,
-                chunk.end_byte,
-                chunk.start_line,
-                chunk.end_line,
-                " > ".join(chunk.heading_path),
-                hash_,
-            )
+            *place, heading_path = chunk
+            row = (document_id, *place, " > ".join(heading_path), hash_)
             if chunk_id is None:
-                inserts.append(place)
+                inserts.append(row)
             else:
                 gone.remove(chunk_id)
-                updates.append((*place, next_hash, digest, chunk_id))
+                updates.append((*row, next_hash, digest, chunk_id))
     if gone:
         delete_chunks(sql, sorted(gone))
     # The vector for the model that is to follow belongs to the text that it was made of.
     sql.many(
-        "UPDATE chunks SET document_id = ?, seq = ?, start_char = ?, end_char = ?,"
-        " start_byte = ?, end_byte = ?, start_line = ?, end_line = ?, heading_path = ?,"
+        f"UPDATE chunks SET {CHUNK_COLUMNS.replace(',', ' = ?,')} = ?,"
         " hash = ?, next_hash = ?, next_model_id = CASE coalesce(next_hash, hash)"
         " WHEN ? THEN next_model_id END WHERE id = ?",
         updates,
     )
-    sql.insert(
-        "chunks",
-        "document_id, seq, start_char, end_char, start_byte, end_byte, start_line, end_line,"
-        " heading_path, hash",
-        inserts,
-    )
+    sql.insert("chunks", f"{CHUNK_COLUMNS}, hash", inserts)
 
 
 def _new_rows(document: NewDocument) -> list[tuple[int | None, bytes, bytes | None]]:

@@ -390,10 +390,7 @@ class EmbeddingsWriter(Embeddings):
         Returns:
             The new id; the chunk has the hash of its present text, and waits.
         """
-        columns = (
-            "document_id, seq, start_char, end_char, start_byte, end_byte, start_line, end_line,"
-            " heading_path, next_model_id"
-        )
+        columns = f"{capabilities.document_rows.CHUNK_COLUMNS}, next_model_id"
         new_id, next_model_id = self._sql.first(
             f"INSERT INTO chunks ({columns}, hash) SELECT {columns}, next_hash FROM chunks"
             " WHERE id = ? RETURNING id, next_model_id",
