@@ -7,13 +7,12 @@ from typing import Annotated, ClassVar, Literal
 from qmd.records import dataclass
 from qmd.values.documents import LinkKind
 from qmd.values.facts import Describe, Inline, OmitDefault, Range
-from qmd.values.search import DocumentInfo
+from qmd.values.search import DocumentInfo, OfDocument
 from qmd.values.text import one_line
 
 #: The greatest limit of a listing of the graph.
 MAX_LISTED = 1000
 
-_FILE = Describe("collection/path; get takes it")
 _TOTAL = Describe("How many there are in all")
 
 
@@ -60,7 +59,7 @@ class TagTree:
 
 
 @dataclass(frozen=True, slots=True)
-class RecentChange:
+class RecentChange(OfDocument):
     """
     A document whose file changed.
 
@@ -75,18 +74,6 @@ class RecentChange:
     document: DocumentInfo
     by: Annotated[str, Describe('The tool that wrote it, or "disk" for other programs')]
     session: Annotated[str, OmitDefault(), Describe("The session that called the tool")] = ""
-
-    @property
-    def file(self) -> Annotated[str, _FILE]:
-        return self.document.file
-
-    @property
-    def title(self) -> str:
-        return self.document.title
-
-    @property
-    def docid(self) -> str:
-        return self.document.docid
 
     @property
     def modified(self) -> Annotated[str, Describe("ISO 8601 UTC")]:
@@ -105,7 +92,7 @@ class RecentChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarDocument:
+class SimilarDocument(OfDocument):
     """
     A document that is about the same things as another.
 
@@ -121,18 +108,6 @@ class SimilarDocument:
     similarity: Annotated[float, Range(0, 1), Describe("1 for the same text")]
     line: Annotated[int, Range(1), Describe("Where the most similar part begins")]
     linked: Annotated[bool, Describe("Whether one of both links to the other")]
-
-    @property
-    def file(self) -> Annotated[str, _FILE]:
-        return self.document.file
-
-    @property
-    def title(self) -> str:
-        return self.document.title
-
-    @property
-    def docid(self) -> str:
-        return self.document.docid
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +166,7 @@ class Backlink:
         text: Its line with the link; a long line is cut around the link.
     """
 
-    file: Annotated[str, _FILE]
+    file: Annotated[str, Describe("collection/path; get takes it")]
     line: Annotated[int, Range(1)]
     text: Annotated[str, Describe("The line with the link")]
     kind: LinkKind
@@ -269,18 +244,10 @@ class BrokenLinks:
 
 
 @dataclass(frozen=True, slots=True)
-class Orphan:
+class Orphan(OfDocument):
     """A document to which no other document links."""
 
     document: Annotated[DocumentInfo, Inline("file", "title", "docid", "modified")]
-
-    @property
-    def file(self) -> str:
-        return self.document.file
-
-    @property
-    def title(self) -> str:
-        return self.document.title
 
 
 @dataclass(frozen=True, slots=True)
