@@ -183,7 +183,7 @@ def open_cross_encoder(name: str, cache_dir: Path) -> CrossEncoder:
     if onnx_folder.is_folder(name):
         folder = onnx_folder.read(name)
         # By the content: other files in a folder are another model.
-        folder_name = f"{folder.path.name} ({folder.fingerprint.partition('|')[0]})"
+        folder_name = f"{folder.path.name} ({folder.described.fingerprint.partition('|')[0]})"
         return CrossEncoder(folder_name, lambda: _load_folder(folder))
     if not hub.is_ready(name, cache_dir):
         hub.cross_encoder_description(name)
