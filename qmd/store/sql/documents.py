@@ -214,13 +214,10 @@ def _names_and_text(title: str, path: str, aliases: Sequence[str], text: str) ->
 
 def _docid(digest: str, *neighbours: str | None) -> str:
     """``#`` and the first digits of a hash: six, or as many as no other content shares."""
+    others = [each for each in neighbours if each is not None]
     digits = DOCID_DIGITS
-    for neighbour in neighbours:
-        if neighbour is not None:
-            shared = 0
-            while shared < len(digest) and neighbour[shared] == digest[shared]:
-                shared += 1
-            digits = max(digits, shared + 1)
+    while digits < len(digest) and any(each.startswith(digest[:digits]) for each in others):
+        digits += 1
     return "#" + digest[:digits]
 
 
