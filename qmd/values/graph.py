@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Annotated, ClassVar, Literal
 
 from qmd.records import dataclass
@@ -296,16 +297,11 @@ class View:
         """The table, or one for each group, or the problem."""
         if self.problem:
             return f"> [!warning] {self.problem}\n"
-        parts: list[str] = []
-        group = None
-        for row in self.rows:
-            if group != row.group or not parts:
-                group = row.group
-                parts += [f"\n**{group}**\n"] if group else [""] if parts else []
-                parts += [_line(self.columns), _line(["---"] * len(self.columns))]
-            parts.append(_line(row.cells))
-        if not self.rows:
-            parts += [_line(self.columns), _line(["---"] * len(self.columns))]
+        head = [_line(self.columns), _line(["---"] * len(self.columns))]
+        parts = [] if self.rows else [*head]
+        for group, rows in groupby(self.rows, lambda row: row.group):
+            parts += [f"\n**{group}**\n"] if group else [""] if parts else []
+            parts += [*head, *(_line(row.cells) for row in rows)]
         if self.total > len(self.rows):
             parts.append(f"\n… {self.total - len(self.rows):,} more")
         return "\n".join(parts).lstrip("\n") + "\n"
