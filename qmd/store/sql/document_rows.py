@@ -213,13 +213,10 @@ def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> No
             for number, parsed in documents
         ],
     )
-    properties.put_tasks(
-        sql, [(number, parsed.tasks) for number, parsed in documents if parsed.tasks]
-    )
-    properties.put_observations(
-        sql,
-        [(number, parsed.observations) for number, parsed in documents if parsed.observations],
-    )
+    tasks = [(number, parsed.tasks) for number, parsed in documents]
+    properties.put_lines(sql, "tasks", tasks)
+    facts = [(number, parsed.observations) for number, parsed in documents]
+    properties.put_lines(sql, "observations", facts)
 
 
 def _name_rows(number: int, parsed: ParsedDocument) -> Iterator[tuple[int, str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from qmd.store.sql import Capability, Sql
 from qmd.store.sql.filters import Selection, first_lines, tag_among, tag_below
@@ -194,6 +194,33 @@ class Tags(Capability):
         return selection.among(f"{self._sql.dialect.unindexed}t.document_id", values)
 
 
+# --- tasks and facts ----------------------------------------------------------------
+
+
+def put_lines(
+    sql: Sql,
+    table: Literal["tasks", "observations"],
+    documents: Iterable[tuple[int, Sequence[Task | Observation]]],
+) -> None:
+    """Store the tasks or the facts of documents that have none stored: pairs of id and these."""
+    sql.insert(
+        table,
+        f"document_id, {_TASK_COLUMNS if table == 'tasks' else _FACT_COLUMNS}",
+        [
+            (document_id, *line._replace(tags=" ".join(line.tags)))  # type: ignore[arg-type]
+            for document_id, lines in documents
+            for line in lines
+        ],
+    )
+
+
+def _in(selection: Selection, table: str, alias: str) -> str:
+    return (
+        f"FROM {table} {alias} JOIN documents d ON d.id = {alias}.document_id"
+        f" JOIN collections c ON c.id = d.collection_id WHERE {selection.sql}"
+    )
+
+
 _TASK_COLUMNS = "line, status, text, tags, priority, due, scheduled, start, finished"
 #: Without a priority a task comes after those of medium priority, as in Obsidian Tasks.
 _ORDER = "t.due IS NULL, t.due, coalesce(t.priority, 3.5), c.name, d.path, t.line"
@@ -217,19 +244,6 @@ class TaskFilter(NamedTuple):
     has_due: bool | None = None
 
 
-def put_tasks(sql: Sql, documents: Iterable[tuple[int, Sequence[Task]]]) -> None:
-    """Store the tasks of documents that have none stored: pairs of id and tasks."""
-    sql.insert(
-        "tasks",
-        f"document_id, {_TASK_COLUMNS}",
-        [
-            (document_id, *task._replace(tags=" ".join(task.tags)))  # type: ignore[arg-type]
-            for document_id, tasks in documents
-            for task in tasks
-        ],
-    )
-
-
 class Tasks(Capability):
     """Lists the tasks of selected documents."""
 
@@ -239,8 +253,8 @@ class Tasks(Capability):
         """Ids of documents and tasks: by the day when they are due, priority, file and line."""
         condition, values = _condition(which)
         rows = self._sql.run(
-            f"SELECT t.document_id, t.{_TASK_COLUMNS.replace(', ', ', t.')} {_tasks_in(selection)}"
-            f" AND {condition} ORDER BY {_ORDER} LIMIT ?",
+            f"SELECT t.document_id, t.{_TASK_COLUMNS.replace(', ', ', t.')}"
+            f" {_in(selection, 'tasks', 't')} AND {condition} ORDER BY {_ORDER} LIMIT ?",
             [*selection.values, *values, limit],
         )
         return [
@@ -252,19 +266,13 @@ class Tasks(Capability):
         """How many tasks `listed` lists without a limit."""
         condition, values = _condition(which)
         return self._sql.number(
-            f"SELECT count(*) {_tasks_in(selection)} AND {condition}", [*selection.values, *values]
+            f"SELECT count(*) {_in(selection, 'tasks', 't')} AND {condition}",
+            [*selection.values, *values],
         )
 
     def exist(self) -> bool:
         """Whether any document has a task."""
         return self._sql.exists("SELECT 1 FROM tasks LIMIT 1")
-
-
-def _tasks_in(selection: Selection) -> str:
-    return (
-        "FROM tasks t JOIN documents d ON d.id = t.document_id"
-        f" JOIN collections c ON c.id = d.collection_id WHERE {selection.sql}"
-    )
 
 
 def _condition(which: TaskFilter) -> tuple[str, list[object]]:
@@ -317,19 +325,6 @@ class DatedObservation(NamedTuple):
     observation: Observation
 
 
-def put_observations(sql: Sql, documents: Iterable[tuple[int, Sequence[Observation]]]) -> None:
-    """Store the facts of documents that have none stored: pairs of id and facts."""
-    sql.insert(
-        "observations",
-        f"document_id, {_FACT_COLUMNS}",
-        [
-            (document_id, *each._replace(tags=" ".join(each.tags)))  # type: ignore[arg-type]
-            for document_id, observations in documents
-            for each in observations
-        ],
-    )
-
-
 class Observations(Capability):
     """Lists the facts of selected documents."""
 
@@ -340,7 +335,7 @@ class Observations(Capability):
         condition, values = self._condition(which)
         rows = self._sql.run(
             f"SELECT o.document_id, {_DAY}, o.{_FACT_COLUMNS.replace(', ', ', o.')}"
-            f" {_facts_in(selection)} AND {condition}"
+            f" {_in(selection, 'observations', 'o')} AND {condition}"
             f" ORDER BY {_DAY} DESC, d.modified_at DESC, c.name, d.path, o.line DESC LIMIT ?",
             [*selection.values, *values, limit],
         )
@@ -355,7 +350,8 @@ class Observations(Capability):
         """How many facts `listed` lists without a limit."""
         condition, values = self._condition(which)
         return self._sql.number(
-            f"SELECT count(*) {_facts_in(selection)} AND {condition}", [*selection.values, *values]
+            f"SELECT count(*) {_in(selection, 'observations', 'o')} AND {condition}",
+            [*selection.values, *values],
         )
 
     def expired_lines(self, document_id: int, today: str) -> set[int]:
@@ -384,10 +380,3 @@ class Observations(Capability):
             values.append(self._sql.array(which.documents))
         parts += [tag_among("o.tags", tag, values) for tag in which.tags]
         return " AND ".join(parts), values
-
-
-def _facts_in(selection: Selection) -> str:
-    return (
-        "FROM observations o JOIN documents d ON d.id = o.document_id"
-        f" JOIN collections c ON c.id = d.collection_id WHERE {selection.sql}"
-    )
