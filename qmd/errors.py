@@ -95,6 +95,7 @@ class QmdError(Exception):
     Base of all errors; ``str(error)`` is the message for people.
 
     Attributes:
+        code: The name of the kind in snake case, where the kind does not say another.
         message: The same, an `EngineText` if it has fields.
         hint: What to do next.
     """
@@ -102,6 +103,13 @@ class QmdError(Exception):
     code: str = "error"
     exit_code: ClassVar[int] = 1
     http_status: int = 500
+
+    def __init_subclass__(cls) -> None:
+        # An error of a plugin has the code of its base: clients know that one.
+        if cls.__module__ == __name__ and "code" not in vars(cls):
+            letters = cls.__name__.removesuffix("Error")
+            words = "".join(f"_{each.lower()}" if each.isupper() else each for each in letters)
+            cls.code = words.removeprefix("_")
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -124,16 +132,12 @@ class ConfigError(InputError):
 
 
 class BlankQueryError(InputError):
-    code = "blank_query"
-
     def __init__(self) -> None:
         super().__init__("The query is blank.")
 
 
 class UnreadablePostsError(InputError):
     """An archive of posts, a folder or a post in it cannot be read, for a ``reason``."""
-
-    code = "unreadable_posts"
 
     def __init__(
         self,
@@ -150,11 +154,10 @@ class UnreadablePostsError(InputError):
 
 
 class InvalidPathError(InputError):
-    code = "invalid_path"
+    """No note or folder can be at that path."""
 
 
 class NotFoundError(QmdError):
-    code = "not_found"
     http_status = 404
 
 
@@ -164,8 +167,6 @@ def _did_you_mean(names: Sequence[str]) -> str:
 
 class DocumentNotFoundError(NotFoundError):
     """``suggestions`` are usable paths, nearest first, at most three."""
-
-    code = "document_not_found"
 
     def __init__(self, file: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
@@ -180,8 +181,6 @@ class DocumentNotFoundError(NotFoundError):
 class SectionNotFoundError(NotFoundError):
     """``suggestions`` are the nearest headings or blocks of the document, as a name has them."""
 
-    code = "section_not_found"
-
     def __init__(self, file: str, anchor: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
             engine_text("There is no section {anchor} in {file}.", anchor=anchor, file=file),
@@ -193,8 +192,6 @@ class SectionNotFoundError(NotFoundError):
 
 
 class CollectionNotFoundError(NotFoundError):
-    code = "collection_not_found"
-
     def __init__(self, name: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
             engine_text("Collection not found: {name}", name=name),
@@ -206,13 +203,11 @@ class CollectionNotFoundError(NotFoundError):
 
 
 class ContextNotFoundError(NotFoundError):
-    code = "context_not_found"
+    """There is no context of that name."""
 
 
 class ArchiveNotFoundError(NotFoundError):
     """There is no such directory of posts."""
-
-    code = "archive_not_found"
 
     def __init__(self, directory: str) -> None:
         super().__init__(
@@ -223,8 +218,6 @@ class ArchiveNotFoundError(NotFoundError):
 
 
 class AuthorNotFoundError(NotFoundError):
-    code = "author_not_found"
-
     def __init__(self, author: str) -> None:
         super().__init__(
             f"Author not found: {author}", hint="'qmd posts authors' lists all authors."
@@ -233,8 +226,6 @@ class AuthorNotFoundError(NotFoundError):
 
 
 class PostNotFoundError(NotFoundError):
-    code = "post_not_found"
-
     def __init__(self, path: str) -> None:
         super().__init__(
             f"Post not found: {path}",
@@ -244,8 +235,6 @@ class PostNotFoundError(NotFoundError):
 
 
 class ChatNotFoundError(NotFoundError):
-    code = "chat_not_found"
-
     def __init__(self, chat: str) -> None:
         super().__init__(
             engine_text("There is no conversation {chat}.", chat=chat),
@@ -255,13 +244,11 @@ class ChatNotFoundError(NotFoundError):
 
 
 class NoMatchError(NotFoundError):
-    code = "no_match"
+    """A glob or list matched nothing."""
 
 
 class NoteNotFoundError(NotFoundError):
     """``path`` as it was looked for; ``suggestions`` are notes of that vault, at most three."""
-
-    code = "note_not_found"
 
     def __init__(
         self, path: str, suggestions: Sequence[str] = (), *, hint: str | None = None
@@ -275,8 +262,6 @@ class NoteNotFoundError(NotFoundError):
 
 
 class FolderNotFoundError(NotFoundError):
-    code = "folder_not_found"
-
     def __init__(self, path: str) -> None:
         super().__init__(engine_text("Folder not found: {path}", path=path))
         self.path = path
@@ -289,7 +274,6 @@ class AmbiguousNameError(QmdError):
     The message lists `LISTED` of them.
     """
 
-    code = "ambiguous_name"
     http_status = 400
     LISTED = 20
 
@@ -306,20 +290,19 @@ class AmbiguousNameError(QmdError):
 
 
 class ConflictError(QmdError):
-    code = "conflict"
     http_status = 409
 
 
 class NoteExistsError(ConflictError):
     """A new note cannot have the path of one that is there."""
 
+    code = ConflictError.code
+
     def __init__(self, path: str, *, hint: str = "Choose another name, or edit that note.") -> None:
         super().__init__(engine_text("There is a note {file} already.", file=path), hint=hint)
 
 
 class NoLanguageModelError(ConflictError):
-    code = "no_language_model"
-
     def __init__(self) -> None:
         super().__init__(
             "No language model is set.",
@@ -334,8 +317,6 @@ class EditError(ConflictError):
 
 
 class FileChangedError(ConflictError):
-    code = "file_changed"
-
     def __init__(
         self,
         path: str,
@@ -362,8 +343,6 @@ class FileChangedError(ConflictError):
 class NoteAccessError(QmdError):
     """The disk, the permissions or the write policy say no; the hint says what would help."""
 
-    code = "note_access"
-
 
 class OutsideRootsError(QmdError):
     """Nothing may be written, or made a collection, at that path; the hint says what allows it."""
@@ -374,8 +353,6 @@ class OutsideRootsError(QmdError):
 
 class SteeringFileError(OutsideRootsError):
     """What an agent may not write at that path; ``reason`` says why, without a full stop."""
-
-    code = "steering_file"
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
@@ -404,22 +381,18 @@ class ScopeError(QmdError):
 class WritesForbiddenError(QmdError):
     """Nothing was asked or written."""
 
-    code = "writes_forbidden"
     http_status = 403
 
 
 class ServerUnreachableError(QmdError):
     """The server to which a folder is pushed does not answer, or is busy."""
 
-    code = "server_unreachable"
     http_status = 502
-    exit_code = 1
 
 
 class WriteDeclinedError(QmdError):
     """Whoever is asked before each write did not agree; the file is as it was."""
 
-    code = "write_declined"
     http_status = 403
 
     def __init__(
@@ -443,7 +416,6 @@ class SummaryError(QmdError):
 class FileAccessError(QmdError):
     """The operating system refused to write a file, which is as it was, or to read one."""
 
-    code = "file_access"
     _STATUS: ClassVar[dict[int, int]] = {
         errno.ENAMETOOLONG: 400,
         errno.ENOSPC: 507,
@@ -471,7 +443,6 @@ class FileAccessError(QmdError):
 class UnencodableTextError(QmdError):
     """A text cannot be appended: the encoding of its file (a Python codec) lacks a character."""
 
-    code = "unencodable_text"
     http_status = 400
 
     def __init__(self, path: str, encoding: str, character: str) -> None:
@@ -562,14 +533,12 @@ class ProtocolError(QmdError):
 
 
 class WebPageError(QmdError):
-    code = "web_page"
     http_status = 409
 
 
 class RequestEndedError(QmdError):
     """A request's time is up, or its client has left, and its work was ended."""
 
-    code = "request_ended"
     http_status = 503
 
     def __init__(self) -> None:
@@ -581,47 +550,40 @@ class StoreError(QmdError):
 
 
 class DatabaseMissingError(StoreError):
-    code = "database_missing"
     http_status = 503
 
 
 class DatabaseUnreachableError(StoreError):
     """The server of the database cannot be reached, or the connection was lost."""
 
-    code = "database_unreachable"
     http_status = 503
 
 
 class ServerDatabaseError(StoreError):
     """Only a database file can do that; the hint says what does it on a database server."""
 
-    code = "server_database"
     http_status = 400
 
 
 class DatabaseReplacedError(StoreError):
     """The file that was opened is not at its path any more; nothing is written to it."""
 
-    code = "database_replaced"
     http_status = 503
 
 
 class NotADatabaseError(StoreError):
-    code = "not_a_database"
+    """The file is something else."""
 
 
 class MigrationRequiredError(StoreError):
-    code = "migration_required"
     http_status = 503
 
 
 class SchemaTooNewError(StoreError):
-    code = "schema_too_new"
     http_status = 503
 
 
 class DatabaseBusyError(StoreError):
-    code = "database_busy"
     http_status = 503
 
 
@@ -631,12 +593,10 @@ class CorruptDatabaseError(StoreError):
 
 
 class ReadOnlyError(StoreError):
-    code = "read_only"
     http_status = 403
 
 
 class DiskFullError(StoreError):
-    code = "disk_full"
     http_status = 507
 
 
@@ -654,24 +614,20 @@ class DecodeError(IngestError):
 
 
 class FileTooLargeError(IngestError):
-    code = "file_too_large"
     reason = "too large"
 
 
 class NotAPhotoError(IngestError):
-    code = "not_a_photo"
     reason = "no photo"
 
 
 class DamagedFileError(IngestError):
     """The file is not what its suffix says, or is damaged, or holds more than a file may."""
 
-    code = "damaged_file"
     reason = "damaged"
 
 
 class EncryptedFileError(IngestError):
-    code = "encrypted_file"
     reason = "encrypted"
 
     def __init__(self, name: str) -> None:
@@ -683,16 +639,15 @@ class EncryptedFileError(IngestError):
 class MissingExtraError(IngestError):
     """A format needs a package that is not installed; the hint has the command."""
 
-    code = "missing_extra"
     reason = "format not installed"
 
 
 class UnreadableFileError(IngestError):
-    code = "unreadable_file"
-    reason = "unreadable"
+    """The disk or the permissions say no."""
 
 
 class FileVanishedError(UnreadableFileError):
+    code = IngestError.code
     reason = "vanished"
 
 
@@ -717,17 +672,16 @@ class InferenceError(QmdError):
 
 
 class ModelMissingError(InferenceError):
-    code = "model_missing"
+    """The model is not on this machine; the hint says how to get it."""
 
 
 class ModelMismatchError(InferenceError):
-    code = "model_mismatch"
+    """The database holds vectors of another model."""
 
 
 class VectorIndexMissingError(InferenceError):
     """``reason``: why it would not help to make them. Servers send what is ``prescribed``."""
 
-    code = "vector_index_missing"
     prescribed = "Vector index not found. Run 'qmd embed' first to create embeddings."
 
     def __init__(self, reason: str | None = None) -> None:
@@ -738,7 +692,6 @@ class VectorIndexMissingError(InferenceError):
 class DocumentNotEmbeddedError(InferenceError):
     """The state of a document, not a failure: it is new or edited, or has no text."""
 
-    code = "document_not_embedded"
     http_status = 409
 
     def __init__(self, file: str, hint: str = "Run 'qmd embed' to make them.") -> None:
@@ -747,19 +700,15 @@ class DocumentNotEmbeddedError(InferenceError):
 
 
 class VectorsUnavailableError(InferenceError):
-    code = "vectors_unavailable"
+    """sqlite-vec cannot be loaded here."""
 
 
 class OcrUnavailableError(InferenceError):
     """The text in pictures cannot be read here."""
 
-    code = "ocr_unavailable"
-
 
 class NativeCallsRefusedError(InferenceError):
     """The server of the language model takes no tools."""
-
-    code = "native_calls_refused"
 
 
 class TransientInferenceError(InferenceError):

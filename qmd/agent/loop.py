@@ -420,7 +420,7 @@ def _is_copied(call: ToolCall, messages: Sequence[Message]) -> bool:
 
 
 class ChatModel(Protocol):
-    """A language model: `qmd.inference.llm.LlmClient`, or the fake model of a test."""
+    """A language model: `qmd.inference.llm.client.LlmClient`, or the fake model of a test."""
 
     def chat(
         self,

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from qmd import inference
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
@@ -22,9 +24,8 @@ from qmd.inference.replies import cut, score_in_time, sigmoid
 #: About how many tokens of a passage are read. A chunk has no more. The time and memory of a pair
 #: grow faster than its length, and some models would read 8,192.
 PASSAGE_TOKENS = 512
-#: Whether the threads that run native code may be cut off at the end of the process. They must
-#: not: Python would end a thread inside C++, and the process would abort.
-_DAEMON = False
+
+T = TypeVar("T")
 
 
 class PairModel(Protocol):
@@ -65,9 +66,7 @@ class CrossEncoder:
         self._cores = cores or available_cores()
         self._clock = clock
         self._lock = threading.Lock()
-        self._loading: threading.Thread | None = None
-        self._model: PairModel | None = None
-        self._problem: InferenceError | None = None
+        self._model: Future[PairModel] | None = None
 
     def rerank(
         self, query: str, passages: Sequence[str], *, timeout_s: float
@@ -112,12 +111,8 @@ class CrossEncoder:
     def prepare(self) -> None:
         """Start to read the weights, if they are not there yet; does not wait for them."""
         with self._lock:
-            if self._model is None and self._loading is None:
-                self._problem = None
-                self._loading = threading.Thread(
-                    target=self._run_load, name="qmd-model-loader", daemon=_DAEMON
-                )
-                self._loading.start()
+            if self._model is None or (self._model.done() and self._model.exception()):
+                (self._model,) = _on_threads("qmd-model-loader", self._loaded)
 
     def _wait_for_model(self, timeout_s: float) -> PairModel:
         """
@@ -129,27 +124,19 @@ class CrossEncoder:
         """
         self.prepare()
         with self._lock:
-            loading = self._loading
-        if loading is not None:
-            loading.join(timeout_s)
-        with self._lock:
-            if self._model is not None:
-                return self._model
-            if self._problem is not None:
-                raise self._problem
-        raise TransientInferenceError(f"{self.name} is still being loaded.")
+            model = self._model
+        assert model is not None, "`prepare` starts to read it"
+        if wait([model], timeout_s).not_done:
+            raise TransientInferenceError(f"{self.name} is still being loaded.")
+        return model.result()
 
-    def _run_load(self) -> None:
-        problem: InferenceError | None = None
-        model = None
+    def _loaded(self) -> PairModel:
         try:
-            model = self._load()
-        except InferenceError as error:
-            problem = error
-        except Exception as error:  # noqa: BLE001 - raised in `_wait_for_model`, for each question
-            problem = InferenceError(f"Cannot load {self.name}: {error}")
-        with self._lock:
-            self._model, self._problem, self._loading = model, problem, None
+            return self._load()
+        except InferenceError:
+            raise
+        except Exception as error:  # raised in `_wait_for_model`, for each question
+            raise InferenceError(f"Cannot load {self.name}: {error}") from error
 
 
 def _at_once(
@@ -164,29 +151,25 @@ def _at_once(
         TransientInferenceError: They took longer than ``timeout_s``; they run to their end.
         InferenceError: The model failed.
     """
-    end = monotonic() + timeout_s
-    scores: dict[int, float] = {}
-    problems: list[InferenceError] = []
-
-    def run(place: int) -> None:
-        try:
-            scores[place] = score(passages[place])
-        except InferenceError as error:
-            problems.append(error)
-
-    threads = [
-        threading.Thread(target=run, args=(place,), name="qmd-rerank", daemon=_DAEMON)
-        for place in range(len(passages))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, end - monotonic()))
-    if problems:
-        raise problems[0]
-    if any(thread.is_alive() for thread in threads):
+    futures = _on_threads("qmd-rerank", *(partial(score, passage) for passage in passages))
+    done, late = wait(futures, timeout_s)
+    scores = [future.result() for future in futures if future in done]
+    if late:
         raise TransientInferenceError(f"{name} has not scored a passage within {timeout_s:.1f} s.")
-    return [scores[place] for place in range(len(passages))]
+    return scores
+
+
+def _on_threads(name: str, *calls: Callable[[], T]) -> list[Future[T]]:
+    """
+    Run each call on a thread of its own.
+
+    The threads run native code, so the process waits for them at its end, as it does for those of
+    every pool: Python would end a daemon thread inside C++, and the process would abort.
+    """
+    pool = ThreadPoolExecutor(len(calls), thread_name_prefix=name)
+    futures = [pool.submit(call) for call in calls]
+    pool.shutdown(wait=False)
+    return futures
 
 
 def open_cross_encoder(name: str, cache_dir: Path) -> CrossEncoder:
@@ -200,7 +183,7 @@ def open_cross_encoder(name: str, cache_dir: Path) -> CrossEncoder:
     if onnx_folder.is_folder(name):
         folder = onnx_folder.read(name)
         # By the content: other files in a folder are another model.
-        folder_name = f"{folder.path.name} ({folder.fingerprint.partition('|')[0]})"
+        folder_name = f"{folder.path.name} ({folder.described.fingerprint.partition('|')[0]})"
         return CrossEncoder(folder_name, lambda: _load_folder(folder))
     if not hub.is_ready(name, cache_dir):
         hub.cross_encoder_description(name)

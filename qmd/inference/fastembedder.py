@@ -115,7 +115,7 @@ class FastEmbedder(TextEmbedder):
         pairs = self._each(lambda text: self._embed(prefix, text, has_states), texts)
         rows = libraries.np.array([vector for vector, _ in pairs], libraries.np.float32)
         states = tuple(states for _, states in pairs) if with_tokens else ()
-        if self.english is not None and role == "query":
+        if role == "query":
             states = tuple(map(self._with_english, texts, states))
         return EmbeddedTexts(rows.reshape(len(texts), spec.dimension), states)
 

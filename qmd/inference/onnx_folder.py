@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,37 +67,23 @@ class OnnxFolder:
     """
     A model as the files of a folder describe it; nothing is loaded.
 
-    ``dimension`` is None where only running the model can tell it.
+    Attributes:
+        described: Its dimension is 0 where only running the model can tell it.
     """
 
     path: Path
     file: Path
     pooling: Pooling
-    max_tokens: int
-    query_prefix: str
-    passage_prefix: str
-    dimension: int | None
     has_dense_layer: bool
-    fingerprint: str
-
-    @property
-    def name(self) -> str:
-        return str(self.path)
+    described: ModelSpec
 
     def spec(self) -> ModelSpec:
         """Loads the model only if no file tells the dimension. Raises InferenceError."""
-        dimension = self.dimension
-        if dimension is None:
-            # Imported late: onnxruntime takes most of a second.
-            dimension = len(inference.onnx_model.OnnxTextModel(self).vector("dimension"))
-        return ModelSpec(
-            name=self.name,
-            fingerprint=self.fingerprint,
-            dimension=dimension,
-            max_tokens=self.max_tokens,
-            query_prefix=self.query_prefix,
-            passage_prefix=self.passage_prefix,
-        )
+        if self.described.dimension:
+            return self.described
+        # Imported late: onnxruntime takes most of a second.
+        vector = inference.onnx_model.OnnxTextModel(self).vector("dimension")
+        return replace(self.described, dimension=len(vector))
 
 
 def absolute(name: str) -> Path:
@@ -144,17 +130,21 @@ def read(name: str) -> OnnxFolder:
     )
     dimension = pooling_config.get("word_embedding_dimension", config.get("hidden_size"))
     is_dimension = type(dimension) is int and dimension > 0 and bool(pooling_config)
+    digest = _digest(file, path / "tokenizer.json")
     return OnnxFolder(
         path=path,
         file=file,
         pooling=pooling,
-        max_tokens=_max_tokens(path, overrides, config),
-        query_prefix=query,
-        passage_prefix=passage,
-        # A layer after the pooling may change it, and so may what the exporter built in.
-        dimension=dimension if is_dimension else None,
         has_dense_layer=any(_kind(each).endswith("Dense") for each in modules),
-        fingerprint=f"onnx:{_digest(file, path / 'tokenizer.json')}|{pooling}|{query}|{passage}",
+        described=ModelSpec(
+            name=str(path),
+            fingerprint=f"onnx:{digest}|{pooling}|{query}|{passage}",
+            # A layer after the pooling may change it, and so may what the exporter built in.
+            dimension=dimension if is_dimension else 0,
+            max_tokens=_max_tokens(path, overrides, config),
+            query_prefix=query,
+            passage_prefix=passage,
+        ),
     )
 
 

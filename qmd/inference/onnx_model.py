@@ -58,7 +58,7 @@ class OnnxModel:
                 hint="Is it whole? Export or copy it again.",
             ) from error
         self.tokenizer.no_padding()
-        self.tokenizer.enable_truncation(folder.max_tokens)
+        self.tokenizer.enable_truncation(folder.described.max_tokens)
         self.tokenizer.encode_special_tokens = True  # in a note, "</s>" are characters
         self.folder = folder
         self._input_types: dict[str, type[np.integer[Any]]] = {}

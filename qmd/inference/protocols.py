@@ -153,14 +153,6 @@ class TextEmbedder(ABC):
         """
 
     @property
-    def is_loaded(self) -> bool:
-        return False
-
-    @property
-    def asks_server(self) -> bool:
-        return False
-
-    @property
     def gives_token_states(self) -> bool:
         return False
 

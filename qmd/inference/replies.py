@@ -14,17 +14,17 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import Any, Literal
+from typing import Any
 
 from qmd.errors import InferenceError, TransientInferenceError
-from qmd.inference.protocols import Expansion
+from qmd.inference.protocols import Expansion, ExpansionKind
 
 #: Only so much of a reply is read.
 MAX_CHARS = 32_768
 #: Characters of an expansion, by kind.
 MAX_EXPANSION_CHARS = {"lex": 300, "vec": 500, "hyde": 1500}
 
-_KINDS: dict[str, Literal["lex", "vec", "hyde"]] = {
+_KINDS: dict[str, ExpansionKind] = {
     **dict.fromkeys(("lex", "lexical", "keyword", "keywords"), "lex"),
     **dict.fromkeys(("vec", "vector", "semantic", "question"), "vec"),
     **dict.fromkeys(("hyde", "passage", "answer", "document"), "hyde"),
@@ -81,7 +81,7 @@ def expansions(text: str, query: str, limit: int) -> list[Expansion]:
     return usable
 
 
-def _typed(text: str) -> Iterator[tuple[Literal["lex", "vec", "hyde"], str]]:
+def _typed(text: str) -> Iterator[tuple[ExpansionKind, str]]:
     """Kind and text of each expansion: of JSON if there is any, else of lines ``kind: text``."""
     with suppress(RecursionError):
         from_json = list(_typed_json(_json_in(text)))
@@ -89,24 +89,19 @@ def _typed(text: str) -> Iterator[tuple[Literal["lex", "vec", "hyde"], str]]:
             yield from from_json
             return
     for line in text.splitlines():
-        match = _typed_line(line)
-        if match:
-            yield _KINDS[match[1].lower()], match[2]
-
-
-def _typed_line(line: str) -> re.Match[str] | None:
-    """Kind and text of a line ``kind: text``, also in a list."""
-    line = line[:4096]
-    bullets = _BULLETS.match(line)
-    return _LINE.match(line, bullets.end() if bullets else 0)
+        yield from _typed_json(line)
 
 
 def _typed_json(
-    value: Any, kind: Literal["lex", "vec", "hyde"] | None = None
-) -> Iterator[tuple[Literal["lex", "vec", "hyde"], str]]:
-    """Objects that name their kind, or have kinds for keys, however they are nested."""
+    value: Any, kind: ExpansionKind | None = None
+) -> Iterator[tuple[ExpansionKind, str]]:
+    """
+    Objects that name their kind, or have kinds for keys, however they are nested; and texts
+    ``kind: text``, also in a list.
+    """
     if isinstance(value, str):
-        match = _typed_line(value)
+        bullets = _BULLETS.match(value)
+        match = _LINE.match(value[:4096], bullets.end() if bullets else 0)
         if match:
             yield _KINDS[match[1].lower()], match[2]
         elif kind is not None:

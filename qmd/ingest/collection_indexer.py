@@ -52,7 +52,7 @@ MOST_UNANSWERED = 3
 @dataclass(slots=True)
 class CollectionReport:
     """
-    The result of a run over one collection; see `qmd.values.IndexReport` for the fields.
+    The result of a run over one collection; see `qmd.values.reports.IndexReport` for the fields.
 
     ``warnings`` are pairs of a document, as ``collection/path``, and a sentence about it;
     ``problem`` is that of the workers that parsed files, if any were parsed.

@@ -8,7 +8,7 @@ changed loads no parser, only this.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from qmd.ingest.scan import ScannedFile
 from qmd.parse import PARSER_VERSION
@@ -48,7 +48,7 @@ class NoDocument(NamedTuple):
     vanished: bool = False
 
 
-ParsedFile = NewDocument | SameText | NoDocument
+ParsedFile: TypeAlias = NewDocument | SameText | NoDocument
 
 
 #: Of each page that was read: its number, who read it, and the stored form of its text.

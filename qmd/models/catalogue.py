@@ -506,15 +506,7 @@ def _english(threads: int | None) -> FastEmbedder | None:
     if file is None:
         return None
     folder = onnx_folder.OnnxFolder(
-        path=build.ENGLISH_FOLDER,
-        file=file,
-        pooling="mean",
-        max_tokens=_ENGLISH_SPEC.max_tokens,
-        query_prefix="",
-        passage_prefix="",
-        dimension=_ENGLISH_SPEC.dimension,
-        has_dense_layer=False,
-        fingerprint=_ENGLISH_SPEC.fingerprint,
+        build.ENGLISH_FOLDER, file, pooling="mean", has_dense_layer=False, described=_ENGLISH_SPEC
     )
 
     def load() -> TextModel:

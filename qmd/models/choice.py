@@ -95,12 +95,10 @@ class Backends:
         if self._custom_reranker is not None:
             return models.guard.CarefulReranker(self._custom_reranker, guarded)
         inner = self._open_once("reranker", lambda: open_reranker(self.settings, self._cache_dir()))
-        inference.protocols.prepare(
-            inner
-        )  # a cross-encoder is loaded while the documents are retrieved
-        model = (
-            f"{self._model_name(self.settings.reranker)}|{inner.name}|{inference.assistant.RECIPE}"
-        )
+        # A cross-encoder is loaded while the documents are retrieved.
+        inference.protocols.prepare(inner)
+        name = self._model_name(self.settings.reranker)
+        model = f"{name}|{inner.name}|{inference.assistant.RECIPE}"
         return models.guard.CarefulReranker(
             inner, replace(guarded, memory=self.memory, model=model)
         )

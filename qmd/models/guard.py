@@ -14,6 +14,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -73,47 +74,42 @@ class ModelGuard:
             InferenceError: ``work`` failed; any other exception is converted to it.
         """
         self._enter()
-        box: list[T] = []
-        problem: list[InferenceError] = []
-        done = threading.Event()
-        late: list[TransientInferenceError] = []
+        answer: Future[T] = Future()
 
         def run() -> None:
+            problem: InferenceError | None = None
             try:
-                box.append(work())
+                result = work()
             except InferenceError as error:
-                problem.append(error)
+                problem = error
             except QmdError as error:  # a setting is wrong: for a query that is all the same
-                problem.append(InferenceError(error.message, hint=error.hint))
+                problem = InferenceError(error.message, hint=error.hint)
             except Exception as error:  # noqa: BLE001 - logged, and raised at the caller
                 _log.exception("%s failed", self.name)
-                problem.append(
-                    TransientInferenceError(f"{self.name} failed: {type(error).__name__}.")
-                )
-            finally:
+                problem = TransientInferenceError(f"{self.name} failed: {type(error).__name__}.")
+            if not answer.set_running_or_notify_cancel():  # it was abandoned
                 with self._lock:
-                    done.set()
-                    self._left_behind -= len(late)
+                    self._left_behind -= 1
+            elif problem is not None:
+                answer.set_exception(problem)
+            else:
+                answer.set_result(result)
 
         threading.Thread(target=run, name="qmd-model", daemon=True).start()
-        if not done.wait(timeout_s):
-            with self._lock:
-                if not done.is_set():
-                    late.append(
-                        TransientInferenceError(
-                            f"{self.name} has not answered within {timeout_s:.1f} s."
-                        )
-                    )
+        try:
+            if wait([answer], timeout_s).not_done and answer.cancel():
+                with self._lock:
                     self._left_behind += 1
-        if late:
-            self._failed(late[0])
-            raise late[0]
-        if problem:
-            self._failed(problem[0])
-            raise problem[0]
+                raise TransientInferenceError(
+                    f"{self.name} has not answered within {timeout_s:.1f} s."
+                )
+            result = answer.result()
+        except InferenceError as error:
+            self._failed(error)
+            raise
         with self._lock:
             self._failures = 0
-        return box[0]
+        return result
 
     def _enter(self) -> None:
         with self._lock:

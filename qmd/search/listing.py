@@ -236,16 +236,7 @@ def _is_its_content(reader: Reader, revision: Revision, recent: RecentDocument) 
     # With a byte order mark, the file is longer than its text and has another hash.
     if is_text and document.bytes == reader.documents.text_bytes(document.id):
         return revision.hash_after == recent.hash
-    return _is_close(revision.created, document.modified)
-
-
-def _is_close(created: str, modified: str) -> bool:
-    difference = _time(modified) - _time(created)
-    return abs(difference) <= _AT_ONCE
-
-
-def _time(stored: str) -> datetime:
-    return clock.parse(stored)
+    return abs(clock.parse(document.modified) - clock.parse(revision.created)) <= _AT_ONCE
 
 
 _OPEN: tuple[TaskStatus, ...] = ("open", "doing")

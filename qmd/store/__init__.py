@@ -16,28 +16,19 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.store import postgres, scoped, sqlite, store
-    from qmd.store.postgres.processes import ChangeFeed, SharedLock
-    from qmd.store.reader import Reader, Writer
-    from qmd.store.sql.filters import Selection
-    from qmd.store.sqlite import copies, rescue
-    from qmd.store.store import Store, open_store
-
-__all__ = [
-    "ChangeFeed",
-    "Reader",
-    "Selection",
-    "SharedLock",
-    "Store",
-    "Writer",
-    "copies",
-    "open_store",
-    "postgres",
-    "rescue",
-    "scoped",
-    "sqlite",
-    "store",
-]
+    from qmd.store import postgres as postgres
+    from qmd.store import scoped as scoped
+    from qmd.store import sqlite as sqlite
+    from qmd.store import store as store
+    from qmd.store.postgres.processes import ChangeFeed as ChangeFeed
+    from qmd.store.postgres.processes import SharedLock as SharedLock
+    from qmd.store.reader import Reader as Reader
+    from qmd.store.reader import Writer as Writer
+    from qmd.store.sql.filters import Selection as Selection
+    from qmd.store.sqlite import copies as copies
+    from qmd.store.sqlite import rescue as rescue
+    from qmd.store.store import Store as Store
+    from qmd.store.store import open_store as open_store
 
 __getattr__ = lazy.load(
     __name__,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from qmd.records import NamedTuple, dataclass
 from qmd.values.facts import Describe, OmitDefault, Range
-from qmd.values.search import DocumentInfo
+from qmd.values.search import DocumentInfo, OfDocument
 
 if TYPE_CHECKING:
     from qmd.values.pictures import Picture
@@ -234,7 +234,7 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ListedTask:
+class ListedTask(OfDocument):
     """A task with its note."""
 
     SENT: ClassVar[tuple[str, ...]] = (
@@ -252,18 +252,6 @@ class ListedTask:
     start: Annotated[str | None, Describe("A day"), OmitDefault()] = None
     finished: Annotated[str | None, Describe("A day"), OmitDefault()] = None
     tags: Annotated[tuple[str, ...], Describe("Without #"), OmitDefault()] = ()
-
-    @property
-    def file(self) -> Annotated[str, Describe("collection/path; get takes it")]:
-        return self.document.file
-
-    @property
-    def title(self) -> str:
-        return self.document.title
-
-    @property
-    def docid(self) -> str:
-        return self.document.docid
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +286,7 @@ class Observation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RecalledFact:
+class RecalledFact(OfDocument):
     """
     A fact with its note.
 
@@ -329,16 +317,8 @@ class RecalledFact:
     tags: Annotated[tuple[str, ...], Describe("Without #"), OmitDefault()] = ()
 
     @property
-    def file(self) -> Annotated[str, Describe("collection/path; get takes it")]:
-        return self.document.file
-
-    @property
     def subject(self) -> Annotated[str, Describe("The title of its note")]:
         return self.document.title
-
-    @property
-    def docid(self) -> str:
-        return self.document.docid
 
 
 @dataclass(frozen=True, slots=True)

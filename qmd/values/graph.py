@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Annotated, ClassVar, Literal
 
 from qmd.records import dataclass
 from qmd.values.documents import LinkKind
 from qmd.values.facts import Describe, Inline, OmitDefault, Range
-from qmd.values.search import DocumentInfo
+from qmd.values.search import DocumentInfo, OfDocument
 from qmd.values.text import one_line
 
 #: The greatest limit of a listing of the graph.
 MAX_LISTED = 1000
 
-_FILE = Describe("collection/path; get takes it")
 _TOTAL = Describe("How many there are in all")
 
 
@@ -60,7 +60,7 @@ class TagTree:
 
 
 @dataclass(frozen=True, slots=True)
-class RecentChange:
+class RecentChange(OfDocument):
     """
     A document whose file changed.
 
@@ -75,18 +75,6 @@ class RecentChange:
     document: DocumentInfo
     by: Annotated[str, Describe('The tool that wrote it, or "disk" for other programs')]
     session: Annotated[str, OmitDefault(), Describe("The session that called the tool")] = ""
-
-    @property
-    def file(self) -> Annotated[str, _FILE]:
-        return self.document.file
-
-    @property
-    def title(self) -> str:
-        return self.document.title
-
-    @property
-    def docid(self) -> str:
-        return self.document.docid
 
     @property
     def modified(self) -> Annotated[str, Describe("ISO 8601 UTC")]:
@@ -105,7 +93,7 @@ class RecentChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarDocument:
+class SimilarDocument(OfDocument):
     """
     A document that is about the same things as another.
 
@@ -121,18 +109,6 @@ class SimilarDocument:
     similarity: Annotated[float, Range(0, 1), Describe("1 for the same text")]
     line: Annotated[int, Range(1), Describe("Where the most similar part begins")]
     linked: Annotated[bool, Describe("Whether one of both links to the other")]
-
-    @property
-    def file(self) -> Annotated[str, _FILE]:
-        return self.document.file
-
-    @property
-    def title(self) -> str:
-        return self.document.title
-
-    @property
-    def docid(self) -> str:
-        return self.document.docid
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +167,7 @@ class Backlink:
         text: Its line with the link; a long line is cut around the link.
     """
 
-    file: Annotated[str, _FILE]
+    file: Annotated[str, Describe("collection/path; get takes it")]
     line: Annotated[int, Range(1)]
     text: Annotated[str, Describe("The line with the link")]
     kind: LinkKind
@@ -269,18 +245,10 @@ class BrokenLinks:
 
 
 @dataclass(frozen=True, slots=True)
-class Orphan:
+class Orphan(OfDocument):
     """A document to which no other document links."""
 
     document: Annotated[DocumentInfo, Inline("file", "title", "docid", "modified")]
-
-    @property
-    def file(self) -> str:
-        return self.document.file
-
-    @property
-    def title(self) -> str:
-        return self.document.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,16 +297,11 @@ class View:
         """The table, or one for each group, or the problem."""
         if self.problem:
             return f"> [!warning] {self.problem}\n"
-        parts: list[str] = []
-        group = None
-        for row in self.rows:
-            if group != row.group or not parts:
-                group = row.group
-                parts += [f"\n**{group}**\n"] if group else [""] if parts else []
-                parts += [_line(self.columns), _line(["---"] * len(self.columns))]
-            parts.append(_line(row.cells))
-        if not self.rows:
-            parts += [_line(self.columns), _line(["---"] * len(self.columns))]
+        head = [_line(self.columns), _line(["---"] * len(self.columns))]
+        parts = [] if self.rows else [*head]
+        for group, rows in groupby(self.rows, lambda row: row.group):
+            parts += [f"\n**{group}**\n"] if group else [""] if parts else []
+            parts += [*head, *(_line(row.cells) for row in rows)]
         if self.total > len(self.rows):
             parts.append(f"\n… {self.total - len(self.rows):,} more")
         return "\n".join(parts).lstrip("\n") + "\n"

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from qmd.records import dataclass
 from qmd.values.facts import Describe, Inline, Name, NotSent, OmitDefault, Range
-from qmd.values.search import DocumentInfo
+from qmd.values.search import DocumentInfo, OfDocument
 
 _Named = Annotated[DocumentInfo, Inline("docid", "file", "uri", "title", "collection", "path")]
 #: The most headings, and the most blocks, of one outline.
@@ -162,7 +162,7 @@ class OutlinedBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentOutline:
+class DocumentOutline(OfDocument):
     """
     The headings and named blocks of a document, in the order of their lines.
 
@@ -178,10 +178,6 @@ class DocumentOutline:
     left_out: Annotated[
         int, Range(0), OmitDefault(), Describe("More headings and blocks than max_tokens allows")
     ] = 0
-
-    @property
-    def file(self) -> str:
-        return self.document.file
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,25 @@ class DocumentInfo:
         return encode_uri(self.file)
 
 
+class OfDocument:
+    """What may be sent of the document of a value."""
+
+    __slots__ = ()
+    document: DocumentInfo
+
+    @property
+    def file(self) -> Annotated[str, Describe("collection/path; get takes it")]:
+        return self.document.file
+
+    @property
+    def title(self) -> str:
+        return self.document.title
+
+    @property
+    def docid(self) -> str:
+        return self.document.docid
+
+
 Collections = Annotated[
     tuple[str, ...],
     Singular("collection"),

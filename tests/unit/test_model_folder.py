@@ -150,7 +150,7 @@ def test_how_much_fits_is_read_from_the_files(
     tmp_path: Path, files: dict[str, Any], tokens: int
 ) -> None:
     folder = write_embedder(tmp_path / "mine", **files)
-    assert onnx_folder.read(str(folder)).max_tokens == tokens
+    assert onnx_folder.read(str(folder)).described.max_tokens == tokens
 
 
 def test_the_fingerprint_is_of_the_content_and_not_of_the_place(tmp_path: Path) -> None:

@@ -19,18 +19,9 @@ from qmd import lazy
 
 if TYPE_CHECKING:
     from qmd.inference.llm import endpoint as endpoint
-    from qmd.inference.llm.answer import ChatAnswer as ChatAnswer
-    from qmd.inference.llm.answer import Delta as Delta
-    from qmd.inference.llm.answer import Event as Event
-    from qmd.inference.llm.answer import Message as Message
-    from qmd.inference.llm.answer import NativeCall as NativeCall
-    from qmd.inference.llm.answer import Retry as Retry
-    from qmd.inference.llm.client import LlmClient as LlmClient
-    from qmd.inference.llm.settings import DEFAULT_MODEL as DEFAULT_MODEL
-    from qmd.inference.llm.settings import DEFAULT_TIMEOUT_S as DEFAULT_TIMEOUT_S
-    from qmd.inference.llm.settings import DEFAULT_URL as DEFAULT_URL
-    from qmd.inference.llm.settings import LlmSettings as LlmSettings
-    from qmd.inference.llm.settings import read_key as read_key
+    from qmd.inference.llm.answer import *
+    from qmd.inference.llm.client import *
+    from qmd.inference.llm.settings import *
 
 _MODULES = {
     "answer": ("ChatAnswer", "Delta", "Event", "Message", "NativeCall", "Retry"),

@@ -53,11 +53,7 @@ def targets_of(
             link.kind,
             link.target,
             link_key(link.kind, link.target),
-            link.text,
-            link.heading,
-            link.block,
-            link.line,
-            link.relation,
+            *link[2:],
         )
         for number, link in enumerate(links)
     ]

@@ -31,29 +31,19 @@ class _Node:
     A tag, or the part of tags before a slash.
 
     Attributes:
-        name: Its last part.
+        tag: As it is spelled first.
         depth: How many parts stand before it.
         spellings: The tag as documents spell it; empty if only tags below it are used.
         documents: How many documents have exactly this tag.
         most: At most this many documents have the tag or one below it; exact for a leaf.
     """
 
-    name: str
-    parent: _Node | None
+    tag: str
     depth: int
     spellings: list[str] = field(default_factory=list)
     documents: int = 0
     most: int = 0
     children: dict[str, _Node] = field(default_factory=dict)
-
-    @property
-    def tag(self) -> str:
-        parts = []
-        node: _Node | None = self
-        while node is not None and node.parent is not None:
-            parts.append(node.name)
-            node = node.parent
-        return "/".join(reversed(parts))
 
 
 def tag_tree(
@@ -71,7 +61,7 @@ def tag_tree(
     """
     selection = reader.select(Filters(collections=(collection,) if collection else ()))
     prefix = replace_halves(prefix).strip().lstrip("#").strip("/")
-    root = _Node("", None, -1)
+    root = _Node("", -1)
     for tag, count in reader.tags.counts(selection, prefix):
         cancellation.check()
         if len(tag) <= MAX_TAG:
@@ -115,7 +105,8 @@ def _insert(root: _Node, tag: str, count: int) -> None:
     for name in tag.split("/"):
         key = name.casefold()
         if key not in node.children:
-            node.children[key] = _Node(name, node, node.depth + 1)
+            tag_below = f"{node.tag}/{name}" if node is not root else name
+            node.children[key] = _Node(tag_below, node.depth + 1)
         node = node.children[key]
         node.most += count
     node.documents += count
@@ -137,7 +128,7 @@ def _subtree(node: _Node, totals: dict[_Node, int] | None = None) -> Iterator[_N
         children = list(below.children.values())
         if totals is not None:
             children = [child for child in children if child in totals]
-            children.sort(key=lambda child: (-totals[child], child.name.casefold()))
+            children.sort(key=lambda child: (-totals[child], child.tag.casefold()))
         pending += reversed(children)
 
 

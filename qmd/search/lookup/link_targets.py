@@ -21,7 +21,7 @@ import posixpath
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.parse.sections import Anchors, heading_path
 from qmd.system import cancellation
@@ -30,6 +30,7 @@ from qmd.values import text
 if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.store.sql.links import NamedFile, StoredLink
+    from qmd.values.graph import LinkState
 
 #: Links that are resolved between two checks whether the caller has given up.
 _LINKS_AT_ONCE = 1000
@@ -52,7 +53,7 @@ class LinkTarget(NamedTuple):
         document_id: None for everything but a document, whether it has the section or not.
     """
 
-    kind: Literal["document", "section missing", "attachment", "folder", "nothing", "web"]
+    kind: LinkState
     path: str | None = None
     document_id: int | None = None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -245,7 +245,7 @@ class VectorCache:
             if not rows:
                 return loaded_vectors.joined(parts)
             last_id = rows[-1][0]
-            values = _stacked([row[3] for row in rows])
+            values: NDArray[np.float32] = np.stack([row[3] for row in rows])
             codes = loaded_vectors.Codes.encode(values) if codes is None else codes.only(values)
             parts.append(
                 loaded_vectors.LoadedVectors(*loaded_vectors.places_of(rows), (codes,), last_id)
@@ -275,10 +275,6 @@ def _inside(
     is_selected = np.zeros(highest + 1, bool)
     is_selected[chosen[chosen <= highest]] = True
     return is_selected[loaded.documents]
-
-
-def _stacked(vectors: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    return np.stack(vectors)
 
 
 def _best(scores: NDArray[Any], ids: NDArray[np.int64], k: int) -> NDArray[np.int64]:

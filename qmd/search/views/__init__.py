@@ -1,7 +1,7 @@
 """
 Views: tables of notes, described in YAML, in the query language of Dataview, or as a base.
 
-`expressions` reads conditions and columns, `written` the three forms, `values` computes an
+`expressions` reads conditions and columns, `written` the three forms, `computing` evaluates an
 expression for one note, and `table` makes the view. No code of a note is ever run: an expression is
 a tree of known operations with a budget of steps.
 """

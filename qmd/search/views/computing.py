@@ -183,14 +183,14 @@ class Computer:
     def unary(self, node: Expression, note: ViewNote) -> Any:
         value = self.value(node.parts[0], note)
         if node.value == "!":
-            return not _is_true(value)
+            return not value
         return -value if isinstance(value, (float, timedelta)) else None
 
     def binary(self, node: Expression, note: ViewNote) -> Any:
         sign, (left, right) = str(node.value), node.parts
         if sign in ("&&", "||"):
             first = self.value(left, note)
-            if _is_true(first) == (sign == "||"):
+            if bool(first) == (sign == "||"):
                 return first
             return self.value(right, note)
         values = self.value(left, note), self.value(right, note)
@@ -200,7 +200,7 @@ class Computer:
     def call(self, node: Expression, note: ViewNote) -> Any:
         name = str(node.value)
         if name in ("if", "choice"):
-            chosen = 1 if _is_true(self._part(node, 0, note)) else 2
+            chosen = 1 if self._part(node, 0, note) else 2
             return self._part(node, chosen, note)
         if name == "date" and len(node.parts) == 1 and node.parts[0].kind == "name":
             word = _day(str(node.parts[0].value).lower(), self._context.now)
@@ -447,10 +447,6 @@ def _day(word: str, now: datetime) -> datetime | None:
 
 def _midnight(moment: datetime) -> datetime:
     return datetime.combine(moment.date(), time())
-
-
-def _is_true(value: Any) -> bool:
-    return bool(value)
 
 
 def _is_same(left: Any, right: Any) -> bool:
@@ -714,7 +710,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
         _contains(whole, each) for part in parts for each in _listed(part)
     ),
     "isempty": lambda value: value in (None, "", []),
-    "istruthy": _is_true,
+    "istruthy": bool,
     "length": lambda value: float(len(value)) if isinstance(value, (list, str, dict)) else 0.0,
     "lower": _lower,
     "upper": lambda value: text_of(value).upper(),

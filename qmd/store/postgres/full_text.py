@@ -55,11 +55,10 @@ class PostgresFullText(FullText):
         query = translate(match)
         scored, values = self._scored(query, condition, selection.values)
         leaves = query.with_clause(are_kept=True)
-        rows = self._sql.run(
+        return self._sql.run(
             f"{leaves} {scored} ORDER BY score DESC, document_id LIMIT ?",
             [*query.values, *values, limit],
-        )
-        return [(document_id, score) for document_id, score in rows]
+        ).fetchall()
 
     def _scored(
         self, query: MatchQuery, condition: str, values: Sequence[object]
@@ -137,11 +136,10 @@ class PostgresFullText(FullText):
 
     def matching_ids(self, match: Expression) -> list[int]:
         query = translate(match)
-        rows = self._sql.run(
+        return self._sql.column(
             f"{query.with_clause(are_kept=False)} SELECT document_id FROM m ORDER BY document_id",
             query.values,
         )
-        return [document_id for (document_id,) in rows]
 
 
 # --- searching --------------------------------------------------------------------------

@@ -136,11 +136,11 @@ def build_index(connection: Connection, least: int = LEAST_INDEXED) -> None:
     if model.dimension > MAX_DIMENSION or sql.number(vectors, [model.id, least]) < least:
         return
     # Those of earlier models, and one whose making was interrupted.
-    for (name,) in sql.run(
+    for name in sql.column(
         "SELECT quote_ident(indexname) FROM pg_indexes WHERE schemaname = current_schema()"
         " AND tablename = 'z_vectors' AND starts_with(indexname, ?)",
         [_INDEX],
-    ).fetchall():
+    ):
         sql.run(f"DROP INDEX CONCURRENTLY {name}")
     sql.run(
         f"CREATE INDEX CONCURRENTLY {_INDEX}{model.id} ON z_vectors"

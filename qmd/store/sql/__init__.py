@@ -363,6 +363,16 @@ class Sql(NamedTuple):
         """As `value`, for a number."""
         return int(self.value(sql, values))
 
+    def exists(self, sql: str, values: Sequence[object] = ()) -> bool:
+        """Whether there is a row."""
+        return self.first(sql, values) is not None
+
+    def column(
+        self, sql: str, values: Sequence[object] = (), *, as_binary: bool = False
+    ) -> list[Value]:
+        """The first value of each row; ``as_binary`` as of `run`."""
+        return [row[0] for row in self.run(sql, values, as_binary=as_binary)]
+
     def rows(self, types: Types, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """
         All rows; ``types`` are those of the columns.
@@ -387,6 +397,13 @@ class Sql(NamedTuple):
             if types is not None:
                 require_types(row, types)
             yield kind(*row)
+
+
+class Capability:
+    """What a `Reader` or a `Writer` has under one name: statements about one subject."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
 
 
 def require_types(row: Sequence[object], types: Types) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from qmd.errors import ConflictError
-from qmd.store.sql import Sql
+from qmd.store.sql import Capability, Sql
 from qmd.system import clock
 from qmd.values.access import AccessToken, AuditEntry
 
@@ -34,11 +34,8 @@ _SCOPES = "FROM z_access_scopes WHERE token_id = t.id {}ORDER BY collection"
 _DAY_NS = 86_400 * 1_000_000_000
 
 
-class Access:
+class Access(Capability):
     """Reads tokens and the audit log."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def tokens(self) -> list[StoredAccessToken]:
         """All tokens, by name."""

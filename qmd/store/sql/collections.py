@@ -11,7 +11,7 @@ from qmd.engine_text import engine_text
 from qmd.errors import CollectionNotFoundError, ConflictError, ContextNotFoundError
 from qmd.records import NamedTuple
 from qmd.store import sql as capabilities
-from qmd.store.sql import Sql
+from qmd.store.sql import Capability
 from qmd.system import clock
 from qmd.values import Context
 from qmd.values.text import replace_halves
@@ -50,11 +50,8 @@ def _json(value: Sequence[str] | Mapping[str, int]) -> str:
     return libraries.json.dumps(value, ensure_ascii=False)
 
 
-class Collections:
+class Collections(Capability):
     """Reads collections."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def all(self) -> list[Collection]:
         """All collections, the one whose documents changed last first."""
@@ -98,17 +95,16 @@ class Collections:
         Raises:
             CollectionNotFoundError: It was removed or changed since it was read.
         """
-        row = self._sql.first(
+        if not self._sql.exists(
             "SELECT 1 FROM collections WHERE id = ? AND path = ? AND pattern = ?"
             f" AND {self._sql.dialect.json_text.format('ignore')} = ?",
             [collection.id, collection.path, collection.pattern, _json(collection.ignore)],
-        )
-        if row is None:
+        ):
             raise CollectionNotFoundError(collection.name)
 
     def _similar(self, name: str) -> list[str]:
         """Names of collections that ``name`` may have been meant for, nearest first."""
-        names = [row[0] for row in self._sql.run("SELECT name FROM collections ORDER BY name")]
+        names = self._sql.column("SELECT name FROM collections ORDER BY name")
         matches = libraries.rapidfuzz.process.extract(
             name, names, scorer=libraries.rapidfuzz.fuzz.WRatio, score_cutoff=60, limit=3
         )
@@ -138,11 +134,10 @@ class Collections:
 
         The call is cheap enough for every second.
         """
-        rows = self._sql.run(
+        return self._sql.run(
             "SELECT id, name, path, pattern,"
             f" {self._sql.dialect.json_text.format('ignore')} FROM collections ORDER BY id"
-        )
-        return [tuple(row) for row in rows]
+        ).fetchall()
 
     def last_changes(self) -> list[tuple[object, ...]]:
         """
@@ -150,8 +145,8 @@ class Collections:
 
         The call is cheap enough for every second.
         """
-        rows = self._sql.run("SELECT id, name, updated_at FROM collections ORDER BY id")
-        return [tuple(row) for row in rows]
+        sql = "SELECT id, name, updated_at FROM collections ORDER BY id"
+        return self._sql.run(sql).fetchall()
 
     def is_vault(self, name: str) -> bool:
         """
@@ -159,13 +154,13 @@ class Collections:
 
         Where its Markdown links lead depends on it.
         """
-        row = self._sql.run("SELECT is_vault FROM collections WHERE name = ?", [name]).fetchone()
+        row = self._sql.first("SELECT is_vault FROM collections WHERE name = ?", [name])
         return row is None or row[0] is None or bool(row[0])
 
     def excluded_counts(self) -> dict[str, int]:
         """How many files and folders the rules left out at the last scans, by reason."""
         total: dict[str, int] = {}
-        for (counts,) in self._sql.run("SELECT excluded FROM collections"):
+        for counts in self._sql.column("SELECT excluded FROM collections"):
             for reason, count in self._sql.dialect.parsed(counts).items():
                 total[reason] = total.get(reason, 0) + count
         return dict(sorted(total.items()))
@@ -194,7 +189,7 @@ class CollectionsWriter(Collections):
         Raises:
             ConflictError: A collection of this name exists.
         """
-        same = self._sql.run("SELECT path FROM collections WHERE name = ?", [name]).fetchone()
+        same = self._sql.first("SELECT path FROM collections WHERE name = ?", [name])
         if same is not None:
             hint = "Choose another name with --name, or 'qmd collection remove' the old one."
             if same[0] == path:
@@ -220,7 +215,7 @@ class CollectionsWriter(Collections):
             ConflictError: There is one named ``new``.
         """
         collection = self.by_name(old)
-        if self._sql.run("SELECT 1 FROM collections WHERE name = ?", [new]).fetchone():
+        if self._sql.exists("SELECT 1 FROM collections WHERE name = ?", [new]):
             raise ConflictError(
                 engine_text("There is already a collection named '{name}'.", name=new),
                 hint="Choose another name.",
@@ -310,11 +305,8 @@ _TYPES = (str | None, str | None, str, str)
 _AT_PLACE = "x.collection_id IS NOT DISTINCT FROM ? AND x.prefix = ?"
 
 
-class Contexts:
+class Contexts(Capability):
     """Reads contexts."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def all(self) -> list[Context]:
         """All contexts, from the global one to the most specific."""

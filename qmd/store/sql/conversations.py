@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from typing import NamedTuple
 
-from qmd.store.sql import Sql
+from qmd.store.sql import Capability
 from qmd.system import clock
 from qmd.values.chats import ChatInfo, ChatMode, StoredTurn, TurnStatus
 
@@ -38,11 +38,8 @@ _CONTAINS = """
 """
 
 
-class Conversations:
+class Conversations(Capability):
     """Reads conversations."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def count(self, words: Sequence[str] = ()) -> int:
         """How many conversations `latest` lists without a limit."""

@@ -22,6 +22,11 @@ _COLUMNS = (
     "collection_id, path, name_key, title, description, hash, date, modified_at, bytes, mtime_ns,"
     " inode, device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
 )
+#: Where a chunk stands.
+CHUNK_COLUMNS = (
+    "document_id, seq, start_char, end_char, start_byte, end_byte, start_line, end_line,"
+    " heading_path"
+)
 
 
 class _StoredChunk(NamedTuple):
@@ -76,11 +81,11 @@ def _put_rows(
     The documents of new paths take few round trips; the others are put one after the other.
     """
     paths = Counter(document.path for document, _ in documents)
-    stored = sql.run(
+    stored = sql.column(
         f"SELECT path FROM documents WHERE collection_id = ? AND path {sql.among}",
         [collection_id, sql.array(paths)],
     )
-    taken = {path for (path,) in stored} | {place.path for _, place in documents if place}
+    taken = {*stored} | {place.path for _, place in documents if place}
     taken |= {path for path, count in paths.items() if count > 1}
     is_plain = [place is None and document.path not in taken for document, place in documents]
     plain_documents = compress((document for document, _ in documents), is_plain)
@@ -208,13 +213,10 @@ def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> No
             for number, parsed in documents
         ],
     )
-    properties.put_tasks(
-        sql, [(number, parsed.tasks) for number, parsed in documents if parsed.tasks]
-    )
-    properties.put_observations(
-        sql,
-        [(number, parsed.observations) for number, parsed in documents if parsed.observations],
-    )
+    tasks = [(number, parsed.tasks) for number, parsed in documents]
+    properties.put_lines(sql, "tasks", tasks)
+    facts = [(number, parsed.observations) for number, parsed in documents]
+    properties.put_lines(sql, "observations", facts)
 
 
 def _name_rows(number: int, parsed: ParsedDocument) -> Iterator[tuple[int, str, str]]:
@@ -246,39 +248,23 @@ def _put_chunks(
         for chunk, (chunk_id, hash_, next_hash), digest in zip(
             document.parsed.chunks, rows, document.chunk_hashes, strict=True
         ):
-            place = (
-                document_id,
-                chunk.seq,
-                chunk.start_char,
-                chunk.end_char,
-                chunk.start_byte,
-                chunk.end_byte,
-                chunk.start_line,
-                chunk.end_line,
-                " > ".join(chunk.heading_path),
-                hash_,
-            )
+            *place, heading_path = chunk
+            row = (document_id, *place, " > ".join(heading_path), hash_)
             if chunk_id is None:
-                inserts.append(place)
+                inserts.append(row)
             else:
                 gone.remove(chunk_id)
-                updates.append((*place, next_hash, digest, chunk_id))
+                updates.append((*row, next_hash, digest, chunk_id))
     if gone:
         delete_chunks(sql, sorted(gone))
     # The vector for the model that is to follow belongs to the text that it was made of.
     sql.many(
-        "UPDATE chunks SET document_id = ?, seq = ?, start_char = ?, end_char = ?,"
-        " start_byte = ?, end_byte = ?, start_line = ?, end_line = ?, heading_path = ?,"
+        f"UPDATE chunks SET {CHUNK_COLUMNS.replace(',', ' = ?,')} = ?,"
         " hash = ?, next_hash = ?, next_model_id = CASE coalesce(next_hash, hash)"
         " WHEN ? THEN next_model_id END WHERE id = ?",
         updates,
     )
-    sql.insert(
-        "chunks",
-        "document_id, seq, start_char, end_char, start_byte, end_byte, start_line, end_line,"
-        " heading_path, hash",
-        inserts,
-    )
+    sql.insert("chunks", f"{CHUNK_COLUMNS}, hash", inserts)
 
 
 def _new_rows(document: NewDocument) -> list[tuple[int | None, bytes, bytes | None]]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from qmd.records import NamedTuple
-from qmd.store.sql import Sql, SqlDialect, path_below, path_values
+from qmd.store.sql import Capability, SqlDialect, path_below, path_values
 from qmd.store.sql.filters import Selection
 from qmd.values import DocumentInfo
 from qmd.values.text import file_stem, fold, name_key, replace_halves
@@ -214,21 +214,15 @@ def _names_and_text(title: str, path: str, aliases: Sequence[str], text: str) ->
 
 def _docid(digest: str, *neighbours: str | None) -> str:
     """``#`` and the first digits of a hash: six, or as many as no other content shares."""
+    others = [each for each in neighbours if each is not None]
     digits = DOCID_DIGITS
-    for neighbour in neighbours:
-        if neighbour is not None:
-            shared = 0
-            while shared < len(digest) and neighbour[shared] == digest[shared]:
-                shared += 1
-            digits = max(digits, shared + 1)
+    while digits < len(digest) and any(each.startswith(digest[:digits]) for each in others):
+        digits += 1
     return "#" + digest[:digits]
 
 
-class Documents:
+class Documents(Capability):
     """Reads documents. Ids are those of `DocumentInfo.id`."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def _infos(self, where: str, values: Sequence[object]) -> Iterator[DocumentInfo]:
         rows = self._sql.all(_Row, f"SELECT {_INFO} {_FROM} {where}", values)
@@ -282,11 +276,11 @@ class Documents:
         if limit is None and not offset:
             return list(self._infos(where, [*values, *others]))
         # The other columns are read only of the documents that are returned.
-        rows = self._sql.run(
+        ids = self._sql.column(
             f"SELECT d.id {_FROM} {where} LIMIT ? OFFSET ?",
             [*values, *others, self._sql.dialect.no_limit if limit is None else limit, offset],
         )
-        return self.by_ids([document_id for (document_id,) in rows])
+        return self.by_ids(ids)
 
     def places(self, beginning: str = "") -> Iterator[tuple[int, str, str]]:
         """
@@ -335,8 +329,7 @@ class Documents:
     ) -> int:
         """How many documents `below` returns without a limit."""
         where, values = _below(collection, prefix, selection)
-        sql = "SELECT count(*) FROM documents d JOIN collections c ON c.id = d.collection_id "
-        return self._sql.number(sql + where, values)
+        return self._sql.number(f"SELECT count(*) {_FROM} {where}", values)
 
     def by_path(self, collection: str, path: str) -> DocumentInfo | None:
         """The document at a path below its collection; None if there is none."""
@@ -345,21 +338,18 @@ class Documents:
     def with_file_names(self, keys: Iterable[str]) -> list[DocumentName]:
         """The documents whose file name has one of these `qmd.values.text.name_key`s."""
         return self._names(
-            "SELECT d.id, c.name, d.path, 'file name', d.path FROM documents d"
-            " JOIN collections c ON c.id = d.collection_id"
+            f"SELECT d.id, c.name, d.path, 'file name', d.path {_FROM}"
             f" WHERE d.name_key {self._sql.among}",
             [self._sql.array(keys)],
         )
 
     def with_file_name_prefix(self, prefix: str, limit: int) -> list[str]:
         """The first ``collection/path`` whose file name begins so, folded as `name_key`."""
-        rows = self._sql.run(
-            "SELECT c.name || '/' || d.path FROM documents d"
-            " JOIN collections c ON c.id = d.collection_id"
+        return self._sql.column(
+            f"SELECT c.name || '/' || d.path {_FROM}"
             " WHERE d.name_key >= ? AND d.name_key < ? ORDER BY d.name_key, 1 LIMIT ?",
             [prefix, f"{prefix}\U0010ffff", limit],
         )
-        return [file for (file,) in rows]
 
     def entries(self, collection: str, prefix: str, limit: int, start: str = "") -> list[str]:
         """
@@ -371,11 +361,11 @@ class Documents:
         entries: list[str] = []
         start = max(start, prefix)
         while len(entries) < limit:
-            row = self._sql.run(
-                "SELECT d.path FROM documents d JOIN collections c ON c.id = d.collection_id"
+            row = self._sql.first(
+                f"SELECT d.path {_FROM}"
                 " WHERE c.name = ? AND d.path >= ? AND d.path < ? ORDER BY d.path LIMIT 1",
                 [collection, start, f"{prefix}\U0010ffff"],
-            ).fetchone()
+            )
             if row is None:
                 break
             path = str(row[0])
@@ -408,12 +398,12 @@ class Documents:
         Args:
             prefix: Folded by `qmd.values.text.fold`.
         """
-        rows = self._sql.run(
+        keys = self._sql.column(
             "SELECT DISTINCT n.name_key FROM z_names n WHERE n.name_key >= ? AND n.name_key < ?"
             " ORDER BY n.name_key LIMIT ?",
             [prefix, f"{prefix}\U0010ffff", limit],
         )
-        names = self.with_other_names([key for (key,) in rows])
+        names = self.with_other_names(keys)
         return sorted(names, key=lambda each: (fold(each.name), each.collection, each.path))[:limit]
 
     def _names(self, sql: str, values: Sequence[object]) -> list[DocumentName]:
@@ -456,23 +446,20 @@ class Documents:
             named = "SELECT document_id AS id FROM z_names WHERE name_key = ? AND kind = ?"
             values = [fold(name), kind]
         # Begin with the few that have the name, not with a whole collection.
-        rows = self._sql.run(
+        return self._sql.column(
             f"SELECT d.id FROM (SELECT DISTINCT id FROM ({named}) AS m) AS n"
             f" {self._sql.dialect.first} documents d ON d.id = n.id"
             f" WHERE {selection.sql} ORDER BY d.id LIMIT ?",
             [*values, *selection.values, limit],
         )
-        return [document_id for (document_id,) in rows]
 
     def other_names(self) -> list[tuple[str, str]]:
         """Every title and alias, after the ``collection/path`` of its document."""
         file = "SELECT c.name || '/' || d.path"
-        tables = "documents d JOIN collections c ON c.id = d.collection_id"
-        rows = self._sql.run(
-            f"{file}, d.title FROM {tables} UNION ALL {file}, a.alias FROM {tables}"
+        return self._sql.run(
+            f"{file}, d.title {_FROM} UNION ALL {file}, a.alias {_FROM}"
             " JOIN aliases a ON a.document_id = d.id"
-        )
-        return [(name, other) for name, other in rows]
+        ).fetchall()
 
     def contents_below(self, collection_id: int, folder: str) -> Iterator[StoredPost]:
         """The documents below a folder, with their texts; "" is the root of the collection."""
@@ -509,12 +496,12 @@ class Documents:
         Returns:
             By the document's id; without the documents of which no such place is known.
         """
-        having = self._sql.run(
+        having = self._sql.column(
             f"SELECT DISTINCT document_id FROM anchors WHERE document_id {self._sql.among}",
             [self._sql.array(lines)],
         )
         places: dict[int, DocumentAnchor] = {}
-        for (document_id,) in having.fetchall():
+        for document_id in having:
             last = "AND line <= ? ORDER BY seq DESC LIMIT 1"
             for anchor in self._anchors(last, [document_id, lines[document_id]]):
                 places[document_id] = anchor
@@ -550,14 +537,10 @@ class Documents:
             [document_id],
         )[0]
         names = [
-            [
-                name
-                for (name,) in self._sql.run(
-                    f"SELECT {column} FROM {table} WHERE document_id = ?"
-                    f" ORDER BY {self._key(column)}",
-                    [document_id],
-                )
-            ]
+            self._sql.column(
+                f"SELECT {column} FROM {table} WHERE document_id = ? ORDER BY {self._key(column)}",
+                [document_id],
+            )
             for table, column in (("tags", "tag"), ("aliases", "alias"))
         ]
         return DocumentFacts(date, description, self._sql.dialect.parsed(properties), *names)
@@ -585,11 +568,7 @@ class Documents:
 
     def identities(self) -> list[tuple[int, str, str, str]]:
         """Id, collection, path and content hash of every document."""
-        rows = self._sql.run(
-            "SELECT d.id, c.name, d.path, d.hash FROM documents d"
-            " JOIN collections c ON c.id = d.collection_id"
-        )
-        return [(document_id, name, path, digest) for document_id, name, path, digest in rows]
+        return self._sql.run(f"SELECT d.id, c.name, d.path, d.hash {_FROM}").fetchall()
 
     def searched_text(
         self, document_id: int, field: Literal["title", "description", "path"] | None
@@ -621,8 +600,7 @@ class Documents:
 
     def selected_ids(self, selection: Selection) -> list[int]:
         """The ids of the selected documents, in no order, some perhaps twice."""
-        rows = self._sql.run(selection.ids, selection.values)
-        return [document_id for (document_id,) in rows]
+        return self._sql.column(selection.ids, selection.values)
 
     def count_selected(self, selection: Selection) -> int:
         """How many documents are selected."""
@@ -637,11 +615,10 @@ class Documents:
         """These documents in an order; equals by collection and path."""
         values: list[object] = []
         join, keys = _order(self._sql.dialect, order, values)
-        rows = self._sql.run(
+        return self._sql.column(
             f"SELECT d.id {_FROM}{join} WHERE d.id {self._sql.among} ORDER BY {keys}c.name, d.path",
             [*values, self._sql.array(document_ids)],
         )
-        return [document_id for (document_id,) in rows]
 
     def latest_ids(self, selection: Selection) -> Iterator[int]:
         """
@@ -650,8 +627,7 @@ class Documents:
         Dates are compared as moments: they may be written with different offsets from UTC.
         """
         rows = self._sql.stream(
-            "SELECT d.id FROM documents d JOIN collections c ON c.id = d.collection_id"
-            f" WHERE {selection.sql}"
+            f"SELECT d.id {_FROM} WHERE {selection.sql}"
             f" ORDER BY {self._sql.dialect.moment} DESC NULLS LAST, c.name, d.path",
             selection.values,
         )

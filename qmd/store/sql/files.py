@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from qmd.records import of_tuples
 from qmd.store import sql as tables
-from qmd.store.sql import Sql, path_below, path_values, shared
+from qmd.store.sql import Capability, path_below, path_values, shared
 from qmd.system import clock
 from qmd.values import FileState, NewDocument, SkippedFile
 from qmd.values.reports import SkipCount, WarnedDocument
@@ -54,15 +54,12 @@ _SKIPS = (
 )
 
 
-class Files:
+class Files(Capability):
     """
     Reads documents as files: what the indexer compares with the disk.
 
     Paths are relative to the root of their collection.
     """
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def in_collection(self, collection_id: int) -> dict[str, StoredFile]:
         """Path → document, for all documents of a collection."""
@@ -106,12 +103,13 @@ class Files:
         for place in places:
             if not place.isprintable() and _has_surrogates(place):
                 continue  # no stored path is such
-            rows = self._sql.run(
-                "SELECT path FROM attachments WHERE collection_id = ?"
-                + (f" AND {path_below('path')}" if place else ""),
-                [collection_id, *(path_values(place) if place else ())],
-            )
-            paths.update(path for (path,) in rows)
+            paths |= {
+                *self._sql.column(
+                    "SELECT path FROM attachments WHERE collection_id = ?"
+                    + (f" AND {path_below('path')}" if place else ""),
+                    [collection_id, *(path_values(place) if place else ())],
+                )
+            }
         return paths
 
     def _rows(self, condition: str, values: Sequence[object]) -> Iterator[FileRow]:
@@ -206,13 +204,12 @@ class Files:
         Returns:
             The hours, ``2026-11-23T14`` in UTC, in order; none without documents.
         """
-        rows = self._sql.rows(
+        return self._sql.rows(
             (str, int),
             "SELECT substr(indexed_at, 1, 13), count(*) FROM documents WHERE indexed_at >= ?"
             " GROUP BY 1 ORDER BY 1",
             [since],
         )
-        return [(hour, count) for hour, count in rows]
 
 
 class FilesWriter(Files):

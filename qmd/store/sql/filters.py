@@ -97,7 +97,8 @@ def select(
     """As `qmd.store.reader.Reader.select`."""
     parts: list[_Condition] = []
     values: list[object] = []
-    ids = _ids(sql, [replace_halves(name) for name in filters.collections])
+    names = [replace_halves(name) for name in filters.collections]
+    ids = Collections(sql).ids(names) if names else []
     if ids:
         parts.append(_Condition(f"d.collection_id IN ({', '.join(map(str, ids))})"))
     if filters.path and filters.path.strip("/"):
@@ -281,7 +282,9 @@ def _having(sql: Sql, condition: PropertyCondition, values: list[object]) -> str
     column = qmd_values.properties.LINE_COLUMNS.get(condition.key)
     for value_range in condition.ranges or (None,):
         if column is not None and (value_range is None or _is_about(value_range, column)):
-            selects.append(_having_line(column, value_range, values))
+            table = column.partition(".")[0]
+            meets = _line_meets(column, value_range, values)
+            selects.append(f"SELECT document_id FROM {table} WHERE {meets}")
         values.append(condition.key)
         limits = "" if value_range is None else _limits(sql, value_range, values)
         selects.append(f"SELECT document_id FROM properties WHERE key = ?{limits}")
@@ -292,29 +295,30 @@ def _is_about(value_range: ValueRange, column: str) -> bool:
     return value_range.column == ("text" if column in _TEXTS else "date")
 
 
-def _having_line(column: str, value_range: ValueRange | None, values: list[object]) -> str:
+def _line_meets(column: str, value_range: ValueRange | None, values: list[object]) -> str:
     """
-    The ids of the documents with such a task or fact, as a SELECT; days are those of open tasks.
+    The condition on a row of a task or fact; days are those of open tasks.
 
     Its values are appended to ``values``.
     """
-    table = column.partition(".")[0]
-    return f"SELECT document_id FROM {table} WHERE {_line_meets(column, value_range, values)}"
-
-
-def _line_meets(column: str, value_range: ValueRange | None, values: list[object]) -> str:
-    """The condition on a row of a task or fact; its values are appended to ``values``."""
     condition = f"{column} IS NOT NULL"
     if column not in _TEXTS:
         condition += " AND status IN ('open', 'doing')"
     if value_range is None:
         return condition
-    _, low, high, open_low, open_high = value_range
-    for limit, sign in ((low, ">" if open_low else ">="), (high, "<" if open_high else "<=")):
-        if limit is not None:
-            condition += f" AND {column} {sign} ?"
-            values.append(limit)
+    for limit, sign in _bounds(value_range):
+        condition += f" AND {column} {sign} ?"
+        values.append(limit)
     return condition
+
+
+def _bounds(value_range: ValueRange) -> Iterator[tuple[object, str]]:
+    """The limits that a range has, each with the sign of its comparison."""
+    _, low, high, open_low, open_high = value_range
+    if low is not None:
+        yield low, ">" if open_low else ">="
+    if high is not None:
+        yield high, "<" if open_high else "<="
 
 
 def first_lines(
@@ -361,15 +365,13 @@ def _line_alternatives(
 
 
 def _limits(sql: Sql, value_range: ValueRange, values: list[object]) -> str:
-    column, low, high, open_low, open_high = value_range
+    column, low, high, *_ = value_range
     indexed = sql.dialect.text_index if column == "text" else None
     if indexed and low == high and len(str(low)) < indexed and _beginning(low, indexed) == low:
         values.append(low)
         return " AND beginning = ?"
     conditions = ""
-    for limit, sign in ((low, ">" if open_low else ">="), (high, "<" if open_high else "<=")):
-        if limit is None:
-            continue
+    for limit, sign in _bounds(value_range):
         if indexed:
             conditions += f" AND beginning {sign[0]}= ?"
             values.append(_beginning(limit, indexed))
@@ -381,12 +383,6 @@ def _limits(sql: Sql, value_range: ValueRange, values: list[object]) -> str:
 def _beginning(text: object, length: int) -> str:
     """As SQLite's substr: a text ends before U+0000."""
     return str(text)[:length].partition("\0")[0]
-
-
-def _ids(sql: Sql, names: Sequence[str]) -> list[int]:
-    if not names:
-        return []
-    return Collections(sql).ids(names)
 
 
 class Overlap(NamedTuple):

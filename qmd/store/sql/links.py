@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
-from qmd.store.sql import Sql
+from qmd.store.sql import Capability, Sql
 from qmd.values.documents import Link, LinkKind
 from qmd.values.text import link_key
 
@@ -125,15 +125,12 @@ def _target_ids(sql: Sql, keys: Mapping[_Target, str | None]) -> dict[_Target, i
     return ids | missing
 
 
-class Links:
+class Links(Capability):
     """
     Reads links as they are written, and files by their keys.
 
     `qmd.search.lookup.link_targets` says which file a link leads to.
     """
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def of_documents(self, document_ids: Sequence[int]) -> list[StoredLink]:
         """All links in these documents, also web addresses, by document id and ``seq``."""
@@ -191,7 +188,7 @@ class Links:
 
     def has_folder(self, collection: str, path: str) -> bool:
         # "0" is the character after "/".
-        row = self._sql.first(
+        return self._sql.exists(
             " UNION ALL ".join(
                 f"SELECT 1 FROM collections c {self._sql.dialect.first} {table} f"
                 " ON f.collection_id = c.id WHERE c.name = ? AND f.path > ? AND f.path < ?"
@@ -200,16 +197,14 @@ class Links:
             + " LIMIT 1",
             [collection, f"{path}/", f"{path}0"] * 2,
         )
-        return row is not None
 
     def attachments(self, collection: str, *, limit: int | None = None) -> list[str]:
         """The paths of files of a collection that are no documents, in order."""
-        rows = self._sql.run(
+        return self._sql.column(
             "SELECT a.path FROM attachments a JOIN collections c ON c.id = a.collection_id"
             " WHERE c.name = ? ORDER BY a.path LIMIT ?",
             [collection, self._sql.dialect.no_limit if limit is None else limit],
         )
-        return [path for (path,) in rows]
 
 
 class KeyedDocument(NamedTuple):
@@ -267,16 +262,13 @@ _WORDS = {
 }
 
 
-class Graph:
+class Graph(Capability):
     """
     Reads what tells which links lead nowhere, and to which documents no link leads.
 
     A *plain* link names a file without its folder and suffix: ``[[plan]]``, ``[[plan#Goals]]``. It
     leads to a file of this name, if the collection has one.
     """
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     @property
     def _words(self) -> _Words:
@@ -362,13 +354,12 @@ class Graph:
 
     def file_paths(self, collection: str) -> set[str]:
         """The paths of all documents and attachments of a collection."""
-        collection_id = self._id(collection)
-        rows = self._sql.run(
+        paths = self._sql.column(
             "SELECT path FROM documents WHERE collection_id = ?"
             " UNION ALL SELECT path FROM attachments WHERE collection_id = ?",
-            [collection_id, collection_id],
+            [self._id(collection)] * 2,
         )
-        return {path for (path,) in rows}
+        return {*paths}
 
     def names(self, collection: str) -> list[tuple[str, str]]:
         """

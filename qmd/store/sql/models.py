@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from qmd.errors import ModelMismatchError
 from qmd.store import sql as capabilities
-from qmd.store.sql import Sql, shared
+from qmd.store.sql import Capability, Sql, shared
 from qmd.store.sql.shared import Meta, MetaWriter
 from qmd.store.sql.vectors import put_copies, remove_copies, renumber_copy
 from qmd.system import clock
@@ -31,16 +31,13 @@ ENGLISH_UP_TO = "english_up_to_"
 CHOICE = "model"
 
 
-class Models:
+class Models(Capability):
     """
     Reads which models the database has: at most two.
 
     The active model answers searches. The coming model, if there is one, takes over as soon as
     every chunk has a vector of it.
     """
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def active(self) -> StoredModel | None:
         """The model whose vectors answer searches; None before the first `embed`."""
@@ -60,8 +57,7 @@ class Models:
 
     def has_vectors(self) -> bool:
         """Whether any chunk has a vector of the active model."""
-        row = self._sql.run("SELECT 1 FROM chunks WHERE model_id IS NOT NULL LIMIT 1").fetchone()
-        return row is not None
+        return self._sql.exists("SELECT 1 FROM chunks WHERE model_id IS NOT NULL LIMIT 1")
 
     def chunk_column(self, model: StoredModel) -> str:
         """
@@ -157,10 +153,7 @@ class ModelsWriter(Models):
         """
         if self.coming() != model:
             return False
-        missing = self._sql.run(
-            "SELECT 1 FROM chunks WHERE next_model_id IS NULL LIMIT 1"
-        ).fetchone()
-        if missing is not None:
+        if self._sql.exists("SELECT 1 FROM chunks WHERE next_model_id IS NULL LIMIT 1"):
             return False
         before = self.active()
         self._sql.run(
@@ -206,11 +199,8 @@ class WaitingChunk(NamedTuple):
     document_id: int
 
 
-class Embeddings:
+class Embeddings(Capability):
     """Reads which chunks wait for a vector, and cached vectors by the hash of their text."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def _column(self, model: StoredModel) -> str:
         return Models(self._sql).chunk_column(model)
@@ -400,10 +390,7 @@ class EmbeddingsWriter(Embeddings):
         Returns:
             The new id; the chunk has the hash of its present text, and waits.
         """
-        columns = (
-            "document_id, seq, start_char, end_char, start_byte, end_byte, start_line, end_line,"
-            " heading_path, next_model_id"
-        )
+        columns = f"{capabilities.document_rows.CHUNK_COLUMNS}, next_model_id"
         new_id, next_model_id = self._sql.first(
             f"INSERT INTO chunks ({columns}, hash) SELECT {columns}, next_hash FROM chunks"
             " WHERE id = ? RETURNING id, next_model_id",
@@ -456,11 +443,8 @@ class StoredProjection(NamedTuple):
     data: bytes
 
 
-class Tokens:
+class Tokens(Capability):
     """Reads the codes of token states: of each embedded text one row, if it has been made."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def projection(self, model: StoredModel) -> StoredProjection | None:
         """How the codes of a model were made; None if none were made yet."""
@@ -591,7 +575,7 @@ class Tokens:
 
     def sample(self, most: int) -> list[ChunkText]:
         """At most so many chunks, with a vector or without, spread evenly over the index."""
-        ids = [row[0] for row in self._sql.run("SELECT id FROM chunks ORDER BY id")]
+        ids = self._sql.column("SELECT id FROM chunks ORDER BY id")
         step = max(1.0, len(ids) / most)
         chosen = [ids[int(place * step)] for place in range(min(most, len(ids)))]
         return self.texts(chosen)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from qmd.store.sql import Sql
+from qmd.store.sql import Capability, Sql
 from qmd.values.pictures import Picture, PictureCounts, PictureJob, ReadPicture
 
 #: SQL of pictures ``p`` with their texts ``t``.
@@ -19,11 +19,8 @@ _IS_DONE = "(t.read_by = ? AND (t.text IS NOT NULL OR t.problem IS NOT NULL))"
 _WAITS = f"({_IS_DONE}) IS NOT TRUE"
 
 
-class Pictures:
+class Pictures(Capability):
     """Reads which pages are pictures, and what was read from them."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def of_document(self, document_id: int) -> list[Picture]:
         """By their pages."""
@@ -64,7 +61,7 @@ class Pictures:
 
     def have_texts(self) -> bool:
         """Whether anything was read from any picture."""
-        return self._sql.first("SELECT 1 FROM z_picture_texts LIMIT 1") is not None
+        return self._sql.exists("SELECT 1 FROM z_picture_texts LIMIT 1")
 
     def count_waiting(self, read_by: str, collection_ids: Sequence[int] = ()) -> int:
         """How many pictures are to be read by ``read_by``, of all or some collections."""
@@ -86,18 +83,15 @@ class Pictures:
 
     def are_waiting(self, read_by: str, document_id: int) -> bool:
         """Whether a picture of the document is still to be read, perhaps by another process."""
-        return (
-            self._sql.first(
-                f"SELECT 1 FROM {_WITH_TEXTS} WHERE p.document_id = ? AND {_WAITS} LIMIT 1",
-                [document_id, read_by],
-            )
-            is not None
+        return self._sql.exists(
+            f"SELECT 1 FROM {_WITH_TEXTS} WHERE p.document_id = ? AND {_WAITS} LIMIT 1",
+            [document_id, read_by],
         )
 
     def to_join(self, source: bytes | None = None) -> list[tuple[str, str]]:
         """The documents, all or of one source, by collection and path, that lack a read text."""
         condition, values = ("", []) if source is None else (" AND p.source = ?", [source])
-        rows = self._sql.rows(
+        return self._sql.rows(
             (str, str),
             "SELECT DISTINCT c.name, d.path FROM z_pictures p JOIN z_picture_texts t"
             " ON t.source = p.source AND t.page = p.page JOIN documents d ON d.id = p.document_id"
@@ -105,7 +99,6 @@ class Pictures:
             f" AND coalesce(p.read_by, '') <> t.read_by{condition} ORDER BY c.name, d.path",
             values,
         )
-        return [(name, path) for name, path in rows]
 
 
 class PicturesWriter(Pictures):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from qmd.store.sql import Sql
+from qmd.store.sql import Capability, Sql
 from qmd.store.sql.filters import Selection, first_lines, tag_among, tag_below
 from qmd.values.documents import Observation, Task, TaskStatus
 from qmd.values.properties import (
@@ -55,20 +55,17 @@ def _unless_lower(text: str, value: str) -> str | None:
     return None if value.isascii() and text == value.lower() else text
 
 
-class Properties:
+class Properties(Capability):
     """Reads properties. Keys are in the form of `qmd.values.properties.fold_key`."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def existing_keys(self, keys: Collection[str]) -> frozenset[str]:
         """Those of ``keys`` that a document, or a task or fact of one, has."""
-        rows = self._sql.run(
+        stored = self._sql.column(
             f"SELECT item.value FROM {self._sql.dialect.each}"
             " WHERE EXISTS (SELECT 1 FROM properties p WHERE p.key = item.value)",
             [self._sql.array(keys)],
         )
-        existing = frozenset(key for (key,) in rows)
+        existing = frozenset[str](stored)
         about_lines = LINE_COLUMNS.keys() & set(keys) - existing
         about_facts = about_lines & {"fact"}
         if about_facts and Observations(self._sql).exist():
@@ -139,15 +136,12 @@ class Properties:
 _TAGS_AT_ONCE = 200
 
 
-class Tags:
+class Tags(Capability):
     """
     Counts the selected documents by tag.
 
     A tag with slashes, such as ``work/plans``, lies below ``work``.
     """
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def counts(self, selection: Selection, prefix: str = "") -> list[tuple[str, int]]:
         """
@@ -162,13 +156,12 @@ class Tags:
         where, values = "true", list[object]()
         if prefix:
             where = tag_below(self._sql.dialect, prefix, values)
-        rows = self._sql.rows(
+        return self._sql.rows(
             (str, int),
             f"SELECT min(t.tag), count(*) FROM tags t WHERE {where}{self._in(selection, values)}"
             f" GROUP BY {key} ORDER BY {key}",
             values,
         )
-        return [(tag, count) for tag, count in rows]
 
     def count_below(self, selection: Selection, tags: Sequence[str]) -> int:
         """How many of them have one of these tags, or a tag below one of them."""
@@ -201,6 +194,33 @@ class Tags:
         return selection.among(f"{self._sql.dialect.unindexed}t.document_id", values)
 
 
+# --- tasks and facts ----------------------------------------------------------------
+
+
+def put_lines(
+    sql: Sql,
+    table: Literal["tasks", "observations"],
+    documents: Iterable[tuple[int, Sequence[Task | Observation]]],
+) -> None:
+    """Store the tasks or the facts of documents that have none stored: pairs of id and these."""
+    sql.insert(
+        table,
+        f"document_id, {_TASK_COLUMNS if table == 'tasks' else _FACT_COLUMNS}",
+        [
+            (document_id, *line._replace(tags=" ".join(line.tags)))  # type: ignore[arg-type]
+            for document_id, lines in documents
+            for line in lines
+        ],
+    )
+
+
+def _in(selection: Selection, table: str, alias: str) -> str:
+    return (
+        f"FROM {table} {alias} JOIN documents d ON d.id = {alias}.document_id"
+        f" JOIN collections c ON c.id = d.collection_id WHERE {selection.sql}"
+    )
+
+
 _TASK_COLUMNS = "line, status, text, tags, priority, due, scheduled, start, finished"
 #: Without a priority a task comes after those of medium priority, as in Obsidian Tasks.
 _ORDER = "t.due IS NULL, t.due, coalesce(t.priority, 3.5), c.name, d.path, t.line"
@@ -224,24 +244,8 @@ class TaskFilter(NamedTuple):
     has_due: bool | None = None
 
 
-def put_tasks(sql: Sql, documents: Iterable[tuple[int, Sequence[Task]]]) -> None:
-    """Store the tasks of documents that have none stored: pairs of id and tasks."""
-    sql.insert(
-        "tasks",
-        f"document_id, {_TASK_COLUMNS}",
-        [
-            (document_id, *task._replace(tags=" ".join(task.tags)))  # type: ignore[arg-type]
-            for document_id, tasks in documents
-            for task in tasks
-        ],
-    )
-
-
-class Tasks:
+class Tasks(Capability):
     """Lists the tasks of selected documents."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def listed(
         self, selection: Selection, which: TaskFilter, *, limit: int
@@ -249,8 +253,8 @@ class Tasks:
         """Ids of documents and tasks: by the day when they are due, priority, file and line."""
         condition, values = _condition(which)
         rows = self._sql.run(
-            f"SELECT t.document_id, t.{_TASK_COLUMNS.replace(', ', ', t.')} {_tasks_in(selection)}"
-            f" AND {condition} ORDER BY {_ORDER} LIMIT ?",
+            f"SELECT t.document_id, t.{_TASK_COLUMNS.replace(', ', ', t.')}"
+            f" {_in(selection, 'tasks', 't')} AND {condition} ORDER BY {_ORDER} LIMIT ?",
             [*selection.values, *values, limit],
         )
         return [
@@ -262,19 +266,13 @@ class Tasks:
         """How many tasks `listed` lists without a limit."""
         condition, values = _condition(which)
         return self._sql.number(
-            f"SELECT count(*) {_tasks_in(selection)} AND {condition}", [*selection.values, *values]
+            f"SELECT count(*) {_in(selection, 'tasks', 't')} AND {condition}",
+            [*selection.values, *values],
         )
 
     def exist(self) -> bool:
         """Whether any document has a task."""
-        return self._sql.first("SELECT 1 FROM tasks LIMIT 1", []) is not None
-
-
-def _tasks_in(selection: Selection) -> str:
-    return (
-        "FROM tasks t JOIN documents d ON d.id = t.document_id"
-        f" JOIN collections c ON c.id = d.collection_id WHERE {selection.sql}"
-    )
+        return self._sql.exists("SELECT 1 FROM tasks LIMIT 1")
 
 
 def _condition(which: TaskFilter) -> tuple[str, list[object]]:
@@ -327,24 +325,8 @@ class DatedObservation(NamedTuple):
     observation: Observation
 
 
-def put_observations(sql: Sql, documents: Iterable[tuple[int, Sequence[Observation]]]) -> None:
-    """Store the facts of documents that have none stored: pairs of id and facts."""
-    sql.insert(
-        "observations",
-        f"document_id, {_FACT_COLUMNS}",
-        [
-            (document_id, *each._replace(tags=" ".join(each.tags)))  # type: ignore[arg-type]
-            for document_id, observations in documents
-            for each in observations
-        ],
-    )
-
-
-class Observations:
+class Observations(Capability):
     """Lists the facts of selected documents."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def listed(
         self, selection: Selection, which: ObservationFilter, *, limit: int
@@ -353,7 +335,7 @@ class Observations:
         condition, values = self._condition(which)
         rows = self._sql.run(
             f"SELECT o.document_id, {_DAY}, o.{_FACT_COLUMNS.replace(', ', ', o.')}"
-            f" {_facts_in(selection)} AND {condition}"
+            f" {_in(selection, 'observations', 'o')} AND {condition}"
             f" ORDER BY {_DAY} DESC, d.modified_at DESC, c.name, d.path, o.line DESC LIMIT ?",
             [*selection.values, *values, limit],
         )
@@ -368,20 +350,18 @@ class Observations:
         """How many facts `listed` lists without a limit."""
         condition, values = self._condition(which)
         return self._sql.number(
-            f"SELECT count(*) {_facts_in(selection)} AND {condition}", [*selection.values, *values]
+            f"SELECT count(*) {_in(selection, 'observations', 'o')} AND {condition}",
+            [*selection.values, *values],
         )
 
     def expired_lines(self, document_id: int, today: str) -> set[int]:
         """The lines of a document whose facts hold no more."""
-        rows = self._sql.run(
-            "SELECT line FROM observations WHERE document_id = ? AND expires < ?",
-            [document_id, today],
-        )
-        return {line for (line,) in rows}
+        sql = "SELECT line FROM observations WHERE document_id = ? AND expires < ?"
+        return {*self._sql.column(sql, [document_id, today])}
 
     def exist(self) -> bool:
         """Whether any document states a fact."""
-        return self._sql.first("SELECT 1 FROM observations LIMIT 1", []) is not None
+        return self._sql.exists("SELECT 1 FROM observations LIMIT 1")
 
     def _condition(self, which: ObservationFilter) -> tuple[str, list[object]]:
         parts = ["true"]
@@ -400,10 +380,3 @@ class Observations:
             values.append(self._sql.array(which.documents))
         parts += [tag_among("o.tags", tag, values) for tag in which.tags]
         return " AND ".join(parts), values
-
-
-def _facts_in(selection: Selection) -> str:
-    return (
-        "FROM observations o JOIN documents d ON d.id = o.document_id"
-        f" JOIN collections c ON c.id = d.collection_id WHERE {selection.sql}"
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from qmd.store.sql import Row, Sql
+from qmd.store.sql import Capability, Row
 from qmd.store.sql.documents import Documents
 from qmd.store.sql.filters import Selection
 from qmd.values import DocumentInfo
@@ -29,11 +29,8 @@ class RecentDocument(NamedTuple):
     indexed: str
 
 
-class Recent:
+class Recent(Capability):
     """Lists documents by the time of change of their files; both methods take collection ids."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def latest(
         self,

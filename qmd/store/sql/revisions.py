@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from qmd import values
-from qmd.store.sql import Sql
+from qmd.store.sql import Capability
 from qmd.system import clock
 from qmd.values import Revision
 from qmd.values.writing import FileAction, FileChange
@@ -130,11 +130,8 @@ _CHANGE_TYPES = (int, str, str, str, int, int | None, int)
 _LARGEST_ID = 2**63 - 1
 
 
-class Revisions:
+class Revisions(Capability):
     """Reads revisions, by the absolute path of the file, and changes."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def history(self, path: str) -> list[Revision]:
         """

@@ -8,15 +8,12 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from qmd import libraries
-from qmd.store.sql import Sql
+from qmd.store.sql import Capability, Sql
 from qmd.system import clock
 
 
-class Meta:
+class Meta(Capability):
     """Reads values by key."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def get(self, key: str) -> str | None:
         """The value of a key; None if it was never set."""
@@ -64,11 +61,8 @@ def advance_vectors(sql: Sql, *, remade: bool = False) -> None:
 # gone.
 
 
-class PendingWrites:
+class PendingWrites(Capability):
     """Reads the absolute paths of the temporary files of unfinished writes."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def all(self) -> list[str]:
         """All temporary files."""
@@ -120,11 +114,8 @@ MAX_ANSWERS = {"expansion": 2000, "score": 30_000, "vector": 2000}
 MAX_ANSWER_BYTES = 16_384
 
 
-class ModelCache:
+class ModelCache(Capability):
     """Reads answers of models; a key is the hash of the question."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
 
     def get(self, kind: str, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """

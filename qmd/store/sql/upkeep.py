@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from qmd.errors import ScopeError, ServerDatabaseError
 from qmd.records import NamedTuple
-from qmd.store.sql import Connection, Sql, shared
+from qmd.store.sql import Capability, Connection, Sql, shared
 
 #: Telling the texts of so many documents apart takes 20 ms.
 MOST_COMPARED = 10_000
@@ -39,11 +39,11 @@ class Leftovers(NamedTuple):
     condition: str
 
 
-class Upkeep:
+class Upkeep(Capability):
     """Counts and checks the content of the database, and copies it."""
 
     def __init__(self, sql: Sql) -> None:
-        self._sql = sql
+        super().__init__(sql)
         self._engine = sql.engine("upkeep")
 
     def counts(self) -> Counts:

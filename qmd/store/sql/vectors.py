@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd import libraries
-from qmd.store.sql import Row, Sql, shared
+from qmd.store.sql import Capability, Row, Sql, shared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ class RoundedForm(NamedTuple):
     scale: int
 
 
-class Vectors:
+class Vectors(Capability):
     """
     Searches the vectors of chunks.
 
@@ -60,7 +60,7 @@ class Vectors:
     """
 
     def __init__(self, sql: Sql) -> None:
-        self._sql = sql
+        super().__init__(sql)
         self._engine = sql.engine("vectors")
 
     def nearest(
@@ -123,7 +123,7 @@ class Vectors:
 
     def all(self, model: StoredModel, selection: Selection) -> Iterable[tuple[int, int, bytes]]:
         """As `nearest`, for all chunks of the selected documents."""
-        rows = self._sql.stream(
+        return self._sql.stream(
             "SELECT k.id, k.document_id, e.vector FROM chunks k"
             " JOIN documents d ON d.id = k.document_id"
             " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
@@ -131,7 +131,6 @@ class Vectors:
             [model.id, *selection.values],
             rows_at_once=_ROWS_AT_ONCE,
         )
-        return ((chunk, document, vector) for chunk, document, vector in rows)
 
     def count_chunks(self) -> int:
         """How many chunks there are, with or without a vector. The call is cheap."""
@@ -145,17 +144,15 @@ class Vectors:
 
         Chunks that do not exist, or have no vector, are left out.
         """
-        rows = self._of_chunks("k.id, d.id, d.collection_id, e.vector", model, ids)
-        return [(chunk, document, place, vector) for chunk, document, place, vector in rows]
+        return self._of_chunks("k.id, d.id, d.collection_id, e.vector", model, ids)
 
     def exact(
         self, model: StoredModel, ids: Sequence[int], selection: Selection
     ) -> list[tuple[int, int, bytes]]:
         """As `nearest`, for those chunks of these ids whose documents are selected."""
-        rows = self._of_chunks(
+        return self._of_chunks(
             "k.id, k.document_id, e.vector", model, ids, selection.sql, selection.values
         )
-        return [(chunk, document, vector) for chunk, document, vector in rows]
 
     def _of_chunks(
         self,
@@ -164,7 +161,7 @@ class Vectors:
         ids: Sequence[int],
         condition: str = "true",
         values: Sequence[object] = (),
-    ) -> Iterable[Row]:
+    ) -> list[Row]:
         """Columns of these chunks ``k``, by id, and of their documents ``d`` if any is named."""
         dialect = self._sql.dialect
         documents = f" {dialect.first} documents d ON d.id = k.document_id"
@@ -175,7 +172,7 @@ class Vectors:
             " ORDER BY k.id",
             [model.id, dialect.array(ids), *values],
             as_binary=True,
-        )
+        ).fetchall()
 
     def rounded(
         self, model: StoredModel, after: int, limit: int
@@ -197,17 +194,15 @@ class Vectors:
 
     def waiting_chunk_ids(self) -> list[int]:
         """The ids of the chunks that have no vector."""
-        rows = self._sql.run("SELECT id FROM chunks WHERE model_id IS NULL")
-        return [chunk_id for (chunk_id,) in rows]
+        return self._sql.column("SELECT id FROM chunks WHERE model_id IS NULL")
 
     def embedded_since(self, last_id: int, waiting_ids: Sequence[int]) -> list[int]:
         """The ids above ``last_id``, and those of ``waiting_ids``, that have a vector, sorted."""
-        rows = self._sql.run(
+        return self._sql.column(
             "SELECT id FROM chunks WHERE id > ? AND model_id IS NOT NULL UNION SELECT id FROM"
             f" chunks WHERE id {self._sql.among} AND model_id IS NOT NULL ORDER BY 1",
             [last_id, self._sql.array(waiting_ids)],
         )
-        return [chunk_id for (chunk_id,) in rows]
 
     def sample(self, model: StoredModel, most: int) -> list[bytes]:
         """
@@ -225,7 +220,7 @@ class Vectors:
                 " WHERE k.model_id IS NOT NULL AND k.id % ? = 0 LIMIT ?"
             )
             values = [model.id, max(1, self.count_chunks() // max(1, most)), most]
-        return [vector for (vector,) in self._sql.run(sql, values, as_binary=True)]
+        return self._sql.column(sql, values, as_binary=True)
 
     def for_documents(
         self, model: StoredModel, documents: Sequence[int], most: int
@@ -267,8 +262,7 @@ class Vectors:
         return str(self._engine.library(self._sql.connection))
 
     def _rows(self, sql: str, values: Sequence[object]) -> list[tuple[int, int, bytes]]:
-        rows = self._sql.run(sql, values, as_binary=True)
-        return [(chunk, document, vector) for chunk, document, vector in rows]
+        return self._sql.run(sql, values, as_binary=True).fetchall()
 
 
 def put_copies(sql: Sql, model: StoredModel, rows: Iterable[tuple[int, int, bytes]]) -> None:

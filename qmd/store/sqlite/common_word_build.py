@@ -436,15 +436,7 @@ def _common_word(token: str, ids: NDArray[np.int64], frequencies: NDArray[np.int
 
 def _packed(numbers: NDArray[np.int64]) -> bytes:
     """The numbers in as few bytes as the greatest needs."""
-    greatest = int(numbers.max())
-    kind = (
-        libraries.np.uint8
-        if greatest < 1 << 8
-        else libraries.np.uint16
-        if greatest < 1 << 16
-        else libraries.np.uint32
-    )
-    return numbers.astype(kind).tobytes()
+    return numbers.astype(libraries.np.min_scalar_type(int(numbers.max()))).tobytes()
 
 
 def put_words(writer: Writer, build_id: int, words: list[CommonWord]) -> bool:

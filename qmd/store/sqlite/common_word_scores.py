@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qmd.store.full_text import BM25_B, BM25_K1, WEIGHTS, Expression, Phrase, idf
-from qmd.store.sqlite.fts5 import WEIGHT_SCALE, CommonWords, render, token_of, totals
+from qmd.store.full_text import BM25_B, BM25_K1, Expression, Phrase, idf
+from qmd.store.sqlite.fts5 import BM25, WEIGHT_SCALE, CommonWords, render, token_of, totals
 from qmd.store.sqlite.library import ReadingConnection
 
 if TYPE_CHECKING:
@@ -124,10 +124,9 @@ class CommonWordScores:
 
     def _scored(self, phrase: Phrase, ids: Sequence[int] | None = None) -> list[tuple[int, float]]:
         """Pairs of id and bm25 by full text, ascending; of some documents or all."""
-        weights = ", ".join(map(str, WEIGHTS))
         condition = "" if ids is None else " AND +rowid IN (SELECT value FROM json_each(?))"
         return self._words.connection.execute(
-            f"SELECT rowid, -bm25(z_documents_fts, {weights}) FROM z_documents_fts"
+            f"SELECT rowid, -{BM25} FROM z_documents_fts"
             f" WHERE z_documents_fts MATCH ?{condition} ORDER BY rowid",
             [render(phrase), *([] if ids is None else [json.dumps(ids)])],
         ).fetchall()

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from itertools import chain, count
 from pathlib import Path
 
 from qmd import errors
@@ -166,12 +167,9 @@ def _in_use(database: Path) -> errors.ConflictError:
 
 
 def _free_name(database: Path) -> Path:
-    number = 1
-    while True:
-        name = Path(f"{database}.bak" + (f"-{number}" if number > 1 else ""))
-        if not name.exists():
-            return name
-        number += 1
+    numbers = chain([""], (f"-{number}" for number in count(2)))
+    names = (Path(f"{database}.bak{number}") for number in numbers)
+    return next(name for name in names if not name.exists())
 
 
 @contextmanager

@@ -191,16 +191,12 @@ def _in_counters(connection: Connection) -> Iterator[str]:
 
 
 def _in_documents(connection: Connection) -> Iterator[str]:
-    homeless = connection.execute(
-        "SELECT count(*) FROM documents WHERE collection_id NOT IN (SELECT id FROM collections)"
-    ).fetchone()[0]
-    if homeless:
-        yield f"documents.collection_id: {homeless} documents of no collection"
-    homeless = connection.execute(
-        "SELECT count(*) FROM chunks WHERE document_id NOT IN (SELECT id FROM documents)"
-    ).fetchone()[0]
-    if homeless:
-        yield f"chunks.document_id: {homeless} chunks of no document"
+    for of, table in (("collection", "documents"), ("document", "chunks")):
+        (homeless,) = connection.execute(
+            f"SELECT count(*) FROM {table} WHERE {of}_id NOT IN (SELECT id FROM {of}s)"
+        ).fetchone()
+        if homeless:
+            yield f"{table}.{of}_id: {homeless} {table} of no {of}"
 
 
 def _in_vectors(connection: Connection) -> Iterator[str]:

@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from qmd.records import NamedTuple
-from qmd.store.full_text import CONTENT_FIELDS, Expression, Phrase
+from qmd.store.full_text import CONTENT_FIELDS, WEIGHTS, Expression, Phrase
 from qmd.store.sql import Row, Sql
 from qmd.store.sqlite.library import Connection, dbapi
 
@@ -19,6 +19,8 @@ from qmd.store.sqlite.library import Connection, dbapi
 _OPERATORS = {"all": " AND ", "any": " OR ", "but not": " NOT "}
 #: As in the statement that creates ``z_documents_fts`` (docs/schema.md).
 TOKENIZE = "porter unicode61 remove_diacritics 2"
+#: The rank of a row that `z_documents_fts` finds: below 0, the best first.
+BM25 = f"bm25(z_documents_fts, {', '.join(map(str, WEIGHTS))})"
 _lock = threading.Lock()
 
 

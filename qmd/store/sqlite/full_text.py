@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from qmd import libraries
 from qmd.store import sqlite
-from qmd.store.full_text import WEIGHTS, Expression, FullText, Phrase, frequencies_of
+from qmd.store.full_text import Expression, FullText, Phrase, frequencies_of
 from qmd.store.sql import SQLITE, Sql
 from qmd.store.sql.documents import Documents
 from qmd.store.sql.filters import Selection
-from qmd.store.sqlite.fts5 import CommonWords, render, totals
+from qmd.store.sqlite.fts5 import BM25, CommonWords, render, totals
 from qmd.store.sqlite.library import Connection, ReadingConnection
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ DEADLINE_S = 0.4
 SCORED_AT_ONCE = 2000
 #: So many counts stay with a connection while nothing changes.
 MOST_COUNTED = 1000
-_WEIGHTS = ", ".join(map(str, WEIGHTS))
 
 
 def full_text(sql: Sql) -> FullText:
@@ -81,7 +80,7 @@ class SqliteFullText(FullText):
             return self._search_in_time(match, selection, limit)
         # ORDER BY bm25() LIMIT keeps a heap of the best; ORDER BY rank sorts everything.
         rows = self._connection.execute(
-            f"SELECT rowid, bm25(z_documents_fts, {_WEIGHTS}) AS score FROM z_documents_fts"
+            f"SELECT rowid, {BM25} AS score FROM z_documents_fts"
             f" WHERE z_documents_fts MATCH ?{self._condition(match, selection)}"
             " ORDER BY score, rowid LIMIT ?",
             [render(match), *selection.values, -1 if limit is None else limit],
@@ -123,7 +122,7 @@ class SqliteFullText(FullText):
         """As `search`; what cannot be scored in `DEADLINE_S` is left out."""
         deadline = monotonic() + DEADLINE_S
         rows = self._connection.execute(
-            f"SELECT bm25(z_documents_fts, {_WEIGHTS}), rowid FROM z_documents_fts"
+            f"SELECT {BM25}, rowid FROM z_documents_fts"
             f" WHERE z_documents_fts MATCH ?{self._condition(match, where)} ORDER BY rowid DESC",
             [render(match), *where.values],
         )
@@ -156,12 +155,12 @@ class SqliteFullText(FullText):
         return matches.best(size)
 
     def _selected(self, document_ids: list[int], where: Selection) -> set[int]:
-        rows = self._connection.execute(
+        ids = self._sql.column(
             "SELECT d.id FROM json_each(?) j CROSS JOIN documents d ON d.id = j.value"
             f" WHERE {where.sql}",
             [SQLITE.array(document_ids), *where.values],
         )
-        return {document_id for (document_id,) in rows}
+        return {*ids}
 
     def frequencies(
         self, match: Expression, ids: Sequence[int], held: int, total: int
@@ -182,7 +181,7 @@ class SqliteFullText(FullText):
             return frequencies_of(((each, scores[each]) for each in ids), held, total)
         # The sign keeps SQLite from beginning the whole search anew for each of the ids.
         rows = self._connection.execute(
-            f"SELECT rowid, -bm25(z_documents_fts, {_WEIGHTS}) FROM z_documents_fts"
+            f"SELECT rowid, -{BM25} FROM z_documents_fts"
             " WHERE z_documents_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
             [render(match), SQLITE.array(ids)],
         )
@@ -223,11 +222,10 @@ class SqliteFullText(FullText):
         return self._counted
 
     def matching_ids(self, match: Expression) -> list[int]:
-        rows = self._connection.execute(
+        return self._sql.column(
             "SELECT rowid FROM z_documents_fts WHERE z_documents_fts MATCH ? ORDER BY rowid",
             [render(match)],
         )
-        return [document_id for (document_id,) in rows]
 
 
 _COLUMNS = (

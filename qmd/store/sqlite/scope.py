@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from qmd.store import full_text
 from qmd.store.scoped import ScopeWords, visible_rows
 from qmd.store.sql import Sql
-from qmd.store.sqlite.fts5 import render, totals, varints
+from qmd.store.sqlite.fts5 import BM25, render, totals, varints
 from qmd.store.sqlite.library import Connection
 
 if TYPE_CHECKING:
@@ -66,7 +66,6 @@ def restrict(connection: Connection, scope: AccessScope) -> None:
 _SCORED = 300
 #: Places of tokens that are read to list those of a scope: about a second.
 _PLACES = 2_000_000
-_WEIGHTS = ", ".join(map(str, full_text.WEIGHTS))
 #: A view cannot have a full-text index, so a condition restricts the rows.
 _MATCHES = (
     "FROM main.z_documents_fts WHERE z_documents_fts MATCH ?"
@@ -110,8 +109,7 @@ class ScopedFullText(full_text.FullText):
     ) -> list[tuple[int, float]]:
         condition = "" if selection.is_all else f" AND +rowid IN ({selection.ids})"
         rows = self._connection.execute(
-            f"SELECT rowid, bm25(z_documents_fts, {_WEIGHTS}) AS score {_MATCHES}{condition}"
-            " ORDER BY score, rowid LIMIT ?",
+            f"SELECT rowid, {BM25} AS score {_MATCHES}{condition} ORDER BY score, rowid LIMIT ?",
             [render(match), *selection.values, -1 if limit is None else max(limit, _SCORED)],
         )
         scores = {document_id: 0.0 for document_id, _ in rows}
@@ -130,7 +128,7 @@ class ScopedFullText(full_text.FullText):
         matching = "SELECT count(*) FROM main.z_documents_fts WHERE z_documents_fts MATCH ?"
         held_by_all = self._number(matching, render(match))
         rows = self._connection.execute(
-            f"SELECT rowid, -bm25(z_documents_fts, {_WEIGHTS}) FROM main.z_documents_fts"
+            f"SELECT rowid, -{BM25} FROM main.z_documents_fts"
             " WHERE z_documents_fts MATCH ? AND +rowid IN"
             " (SELECT s.id FROM json_each(?) j CROSS JOIN documents s ON s.id = j.value)",
             [render(match), json.dumps(list(ids))],
@@ -163,8 +161,7 @@ class ScopedFullText(full_text.FullText):
         )
 
     def matching_ids(self, match: full_text.Expression) -> list[int]:
-        rows = self._connection.execute(f"SELECT rowid {_MATCHES} ORDER BY rowid", [render(match)])
-        return [document_id for (document_id,) in rows]
+        return self._sql.column(f"SELECT rowid {_MATCHES} ORDER BY rowid", [render(match)])
 
     def _count_of_phrase(self, phrase: full_text.Phrase) -> int:
         return self._number(f"SELECT count(*) {_MATCHES}", render(phrase))
