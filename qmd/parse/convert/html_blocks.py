@@ -605,17 +605,8 @@ def _span(element: Element, name: str, *, zero: int = 1) -> int:
 
 def walk(root: Element) -> Iterator[tuple[Element, bool]]:
     """Each element, with True when it begins and False when it ends; of any depth."""
-    stack = [(root, iter(root))]
-    yield root, True
-    while stack:
-        element, children = stack[-1]
-        child = next(children, None)
-        if child is None:
-            stack.pop()
-            yield element, False
-        else:
-            yield child, True
-            stack.append((child, iter(child)))
+    for event, element in etree.iterwalk(root, events=("start", "end")):
+        yield element, event == "start"
 
 
 def table_facts(root: Element) -> dict[Element, TableFacts]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from datetime import datetime, timedelta
 from io import BytesIO
 from itertools import chain, islice
@@ -132,6 +132,22 @@ def children(element: Element | None, *names: str) -> Iterator[Element]:
 def child(element: Element | None, name: str) -> Element | None:
     """The first child with this name, in any namespace."""
     return next(children(element, name), None)
+
+
+def nearest(
+    root: Element | None, names: Set[str], enters: Callable[[str], bool]
+) -> Iterator[Element]:
+    """The elements with one of these names, none inside another; ``enters`` says where to look."""
+    if root is None:
+        return
+    walker = etree.iterwalk(root, events=("start",))
+    next(walker)  # the root itself
+    for _, element in walker:
+        name = xml_name(element)
+        if name in names:
+            yield element
+        if name in names or not enters(name):
+            walker.skip_subtree()
 
 
 # --- workbooks: ECMA-376, part 1, SpreadsheetML -----------------------------------------
@@ -605,6 +621,7 @@ def _column(letters: str) -> int:
 #: Slides that are read.
 MAX_SLIDES = 5000
 
+_SHAPES = frozenset(("sp", "tbl", "relIds", "chart"))
 _TITLES = frozenset(("title", "ctrTitle"))
 #: Placeholders whose text is the same on all slides.
 _REPEATED = frozenset(("dt", "ftr", "sldNum", "hdr", "sldImg"))
@@ -714,15 +731,7 @@ class _Slide:
 
 def _shapes(root: Element | None) -> Iterator[Element]:
     """What may hold text: shapes, tables, diagrams and charts, also those in groups."""
-    stack = [iter(()) if root is None else iter(root)]
-    while stack:
-        element = next(stack[-1], None)
-        if element is None:
-            stack.pop()
-        elif xml_name(element) in ("sp", "tbl", "relIds", "chart"):
-            yield element
-        elif xml_name(element) not in ("Fallback", "timing", "transition"):
-            stack.append(iter(element))
+    return nearest(root, _SHAPES, lambda name: name not in ("Fallback", "timing", "transition"))
 
 
 def _placeholder(shape: Element) -> str | None:
