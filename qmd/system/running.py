@@ -16,7 +16,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -79,15 +79,7 @@ def announce(database: DatabaseLocation, server: RunningServer) -> bool:
     if other is not None and other.pid != server.pid and answers(other):
         return False
     path = file_for(database)
-    entry = {
-        "url": server.url,
-        "pid": server.pid,
-        "token": server.token,
-        "version": server.version,
-        "guard": server.guard,
-        "started": _start_ticks(server.pid),
-        "command": server.command,
-    }
+    entry = {**asdict(server), "started": _start_ticks(server.pid)}
     temporary = path.with_name(f"{path.name}.{server.pid}")
     temporary.unlink(missing_ok=True)  # a killed process with the same id may have left it
     # O_EXCL, because in a shared directory another user may create a file of this name.
