@@ -394,10 +394,8 @@ class Summary:
                 return data
             return (present or b"") + self._appendix(present, text, path, language)
 
-        try:
+        with errors.file_access(as_utf8(path)):
             written = self._files.rewrite(path, content_of, tool=TOOL)
-        except OSError as error:
-            raise errors.FileAccessError(as_utf8(path), error) from error
         problem = written.problem or exclusion_of_file(self._files.store, written.path)
         return writing.WrittenSummary(written.path, checked_mode, problem)
 

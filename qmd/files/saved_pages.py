@@ -208,11 +208,8 @@ def page_in_file(path: Path) -> PageSource:
         FileAccessError, WebPageError: It cannot be read, or is too long.
     """
     most = MAX_PAGE + MAX_PICTURES_BYTES
-    try:
-        with path.open("rb") as file:
-            data = file.read(most + 1)
-    except OSError as error:
-        raise errors.FileAccessError(str(path), error, reading=True) from error
+    with errors.file_access(str(path), reading=True), path.open("rb") as file:
+        data = file.read(most + 1)
     if len(data) > most:
         raise errors.WebPageError(
             engine_text("{file} has more than {most} bytes.", file=path.name, most=f"{most:,}"),
@@ -371,13 +368,10 @@ class PageKeeper:
             new = properties.set_property(new, "saved", self._today)
             return new.encode()
 
-        try:
-            with self._files.change(tool=TOOL) as change:
-                change.rewrite(place, content)
-                for name, data in beside.items():
-                    change.rewrite(self._vault.locate(name), _always(data))
-        except OSError as error:
-            raise errors.FileAccessError(file, error) from error
+        with errors.file_access(file), self._files.change(tool=TOOL) as change:
+            change.rewrite(place, content)
+            for name, data in beside.items():
+                change.rewrite(self._vault.locate(name), _always(data))
         return SavedPage(
             file=file,
             title=article.title,
