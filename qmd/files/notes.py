@@ -170,7 +170,9 @@ class Notes:
         except (errors.InvalidPathError, errors.NoteAccessError, errors.NoteExistsError):
             raise
         except errors.QmdError as error:
-            raise _refused(error) from error
+            raise errors.NoteAccessError(
+                f"Failed to write file: {error}", hint=error.hint
+            ) from error
         except OSError as error:
             raise _failed("write file", requested, error) from error
         return writing.WrittenNote(requested, action, written.bytes, written.problem or exclusion)
@@ -324,10 +326,6 @@ def _encoded(content: str | bytes, encoding: str, path: str) -> bytes:
             f"Failed to write file: {path} is in {encoding}, which lacks {lacking}.",
             hint="Overwrite it with the whole text to have it in UTF-8.",
         ) from error
-
-
-def _refused(error: errors.QmdError) -> errors.NoteAccessError:
-    return errors.NoteAccessError(f"Failed to write file: {error}", hint=error.hint)
 
 
 def _failed(what: str, path: str, error: OSError) -> errors.NoteAccessError:

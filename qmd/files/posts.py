@@ -419,7 +419,9 @@ class PostArchive:
                     is_shown = limit is None or kept < limit
                     kept += len(lines)
                     matches.append(_Match(path, lines, text=text if is_shown else b""))
-            hits = _first(reader, literal, sorted(matches, key=_match_order), limit)
+            hits = _first(
+                reader, literal, sorted(matches, key=lambda match: _order(match.path)), limit
+            )
         total = sum(len(match.lines) for match in matches)
         return PostHits(query, tuple(hits), total, tuple(unread))
 
@@ -473,14 +475,10 @@ class PostArchive:
         Raises:
             AuthorNotFoundError.
         """
-        authors = self._authors(root)
-        # An archive from macOS may have decomposed names; nobody types those.
-        same = [each for each in authors if printable(each) == name] or [
-            each for each in authors if _composed(each) == _composed(name)
-        ]
-        if len(same) == 1:
-            return same[0]
-        raise errors.AuthorNotFoundError(name)
+        author = _meant(self._authors(root), name)
+        if author is None:
+            raise errors.AuthorNotFoundError(name)
+        return author
 
     @staticmethod
     def _stored(reader: Reader, root: Path, author: str | None) -> Iterator[StoredPost]:
@@ -516,10 +514,6 @@ class _Match(NamedTuple):
 
 def _order(path: str) -> tuple[bytes, bytes]:
     return os.fsencode(path.partition("/")[0]), os.fsencode(path)
-
-
-def _match_order(match: _Match) -> tuple[bytes, bytes]:
-    return _order(match.path)
 
 
 def _first(
@@ -584,16 +578,22 @@ def _real_names(directory: str, parts: list[str]) -> list[str]:
     for index, part in enumerate(parts):
         name = part
         if not os.path.lexists(os.path.join(directory, part)):
-            names = [each.name for each in Path(directory).iterdir()]
-            same = [each for each in names if printable(each) == part] or [
-                each for each in names if _composed(each) == _composed(part)
-            ]
-            if len(same) != 1:
+            meant = _meant([each.name for each in Path(directory).iterdir()], part)
+            if meant is None:
                 return real_names + parts[index:]
-            name = same[0]
+            name = meant
         real_names.append(name)
         directory = os.path.join(directory, name)
     return real_names
+
+
+def _meant(names: Sequence[str], shown: str) -> str | None:
+    """The only name on the disk that is shown so."""
+    # An archive from macOS may have decomposed names; nobody types those.
+    same = [each for each in names if printable(each) == shown] or [
+        each for each in names if _composed(each) == _composed(shown)
+    ]
+    return same[0] if len(same) == 1 else None
 
 
 def _composed(text: str) -> str:
