@@ -69,6 +69,17 @@ class About:
         elif name in ("description", "subject"):
             self.properties.setdefault("description", text)
 
+    def converted(
+        self, blocks: Blocks, *, title: str = "", title_is_heading: bool = False
+    ) -> Converted:
+        """The whole file; ``title``, or its main heading, where it names none itself."""
+        return blocks.converted(
+            title=self.title or title,
+            title_is_heading=title_is_heading,
+            date=self.date,
+            properties=self.properties,
+        )
+
 
 def relations(archive: Archive, part: str) -> dict[str, tuple[str, str]]:
     """The relations of a part by their ids: the end of the type's name, and the target."""
@@ -190,8 +201,7 @@ def convert_sheets(path: str, data: bytes) -> Converted:
     blocks = Blocks()
     for name, part in islice(workbook.sheets(), MAX_SHEETS):
         write_sheet(blocks, name, workbook.rows(part))
-    about = About(archive, "docProps/core.xml")
-    return blocks.converted(title=about.title, date=about.date, properties=about.properties)
+    return About(archive, "docProps/core.xml").converted(blocks)
 
 
 def write_sheet(blocks: Blocks, name: str, rows: Iterator[SheetRow]) -> None:
@@ -645,10 +655,7 @@ def convert_slides(path: str, data: bytes) -> Converted:
         blocks.anchor("slide", str(number))
         title = _Slide(archive, name, blocks).write()
         first_title = first_title or title
-    about = About(archive, "docProps/core.xml")
-    return blocks.converted(
-        title=about.title or first_title, date=about.date, properties=about.properties
-    )
+    return About(archive, "docProps/core.xml").converted(blocks, title=first_title)
 
 
 def _slides(archive: Archive) -> Iterator[str]:

@@ -58,11 +58,7 @@ def convert(path: str, data: bytes) -> Converted:
     for part in body:
         document.write_body(part)
     document.write_notes()
-    about = office.About(archive, "meta.xml")
-    converted = document.blocks.converted(
-        title=about.title, date=about.date, properties=about.properties
-    )
-    return converted._replace(title=converted.title or blocks.main_heading(converted.markdown))
+    return office.About(archive, "meta.xml").converted(document.blocks, title_is_heading=True)
 
 
 class _OpenDocument:

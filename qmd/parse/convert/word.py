@@ -20,7 +20,6 @@ from qmd.parse.convert.blocks import (
     inert,
     inert_beginnings,
     link,
-    main_heading,
     write_rows,
 )
 from qmd.parse.convert.html_blocks import Element
@@ -61,10 +60,7 @@ def convert(path: str, data: bytes) -> Converted:
     document = _Word(archive, office.main_part(archive, "text"))
     document.write()
     about = office.About(archive, "docProps/core.xml")
-    converted = document.blocks.converted(
-        date=about.date, properties=about.properties, title=about.title
-    )
-    return converted._replace(title=converted.title or main_heading(converted.markdown))
+    return about.converted(document.blocks, title_is_heading=True)
 
 
 class _Style:
