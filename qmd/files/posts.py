@@ -23,7 +23,7 @@ from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import is_vanished
 from qmd.ingest.why import judge_path
-from qmd.parse.decode import decode
+from qmd.parse.decode import text_if_any
 from qmd.parse.lines import split_lines
 from qmd.store.sql.documents import StoredPost
 from qmd.system import cancellation
@@ -542,10 +542,8 @@ def _on_disk(root: Path, path: str, unread: list[str]) -> bytes:
 
 def _text(data: bytes) -> str:
     """A file's text as the index has it; what is none there is shown as far as it can be."""
-    try:
-        return decode(data).text
-    except errors.DecodeError:
-        return data.decode("utf-8", "replace")
+    text = text_if_any(data)
+    return data.decode("utf-8", "replace") if text is None else text
 
 
 def _hit(literal: Literal, path: str, text: bytes, line: int) -> PostHit:

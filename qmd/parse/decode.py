@@ -142,6 +142,14 @@ def decode(data: bytes) -> Decoded:
     return Decoded(text, "utf-8")
 
 
+def text_if_any(data: bytes) -> str | None:
+    """The text of a file, as `decode` has it; None if the bytes are no text."""
+    try:
+        return decode(data).text
+    except DecodeError:
+        return None
+
+
 def json_object(text: str, *, damaged: str, other: str, hint: str) -> Mapping[str, Any]:
     """
     The object of a text in JSON; an empty one of a blank text.
