@@ -347,7 +347,7 @@ class PageKeeper:
             suffix, data = article.document
             document = _linked(had or "", folder, suffix)
             if document is None:
-                document = self._new_beside(file, suffix)
+                document = self._free(file.removesuffix(".md"), suffix)
                 name = document.rpartition("/")[2]
                 title = without_templates(inert_in_note(article.title))
                 text = f"# {title}\n\n{link(inert_in_note(name), name)}\n"
@@ -396,10 +396,6 @@ class PageKeeper:
         """The path of a new note: no file is there yet, or one that is not indexed yet."""
         name = file_name_of(article.title) or "page"
         return self._free(f"{folder}/{name}", ".md", article)
-
-    def _new_beside(self, note: str, suffix: str) -> str:
-        """The path of a new document with the name of a note: no file is there yet."""
-        return self._free(note.removesuffix(".md"), suffix)
 
     def _free(self, path: str, suffix: str, article: SavedArticle | None = None) -> str:
         """The first path with this beginning that is free, or has the note of this article."""

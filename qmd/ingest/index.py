@@ -53,7 +53,8 @@ def index_collections(
         excluded.update(report.excluded)
         warnings += group_warnings(report.warnings)
     _gather_common_words(store, progress)
-    warnings += _problems(reports)
+    # What the workers that parsed files say, each sentence once.
+    warnings += dict.fromkeys(report.problem for report in reports if report.problem)
     with store.reading() as reader:
         names = {collection.name for collection in collections}
         all_collections = reader.collections.all()
@@ -73,11 +74,6 @@ def index_collections(
         warnings=tuple(warnings),
         errors=tuple(errors),
     )
-
-
-def _problems(reports: Sequence[CollectionReport]) -> list[str]:
-    """What the workers that parsed files say, each sentence once."""
-    return list(dict.fromkeys(report.problem for report in reports if report.problem))
 
 
 def _gather_common_words(store: Store, progress: ProgressCallback | None) -> None:

@@ -722,10 +722,6 @@ def rewrite_matches(
 
 def indent_of(line: str) -> int:
     """The columns of white space before a line's text."""
-    return len(line) - len(line.lstrip(" ")) if "\t" not in line else _columns(line)
-
-
-def _columns(line: str) -> int:
     return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(8))
 
 
