@@ -53,8 +53,7 @@ def index_collections(
         excluded.update(report.excluded)
         warnings += group_warnings(report.warnings)
     _gather_common_words(store, progress)
-    # What the workers that parsed files say, each sentence once.
-    warnings += dict.fromkeys(report.problem for report in reports if report.problem)
+    warnings += _problems(reports)
     with store.reading() as reader:
         names = {collection.name for collection in collections}
         all_collections = reader.collections.all()
@@ -74,6 +73,11 @@ def index_collections(
         warnings=tuple(warnings),
         errors=tuple(errors),
     )
+
+
+def _problems(reports: Sequence[CollectionReport]) -> list[str]:
+    """What the workers that parsed files say, each sentence once."""
+    return list(dict.fromkeys(report.problem for report in reports if report.problem))
 
 
 def _gather_common_words(store: Store, progress: ProgressCallback | None) -> None:
