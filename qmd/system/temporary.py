@@ -51,6 +51,7 @@ def temporary_beside(target: Path) -> Path:
 def private_file(target: Path) -> Iterator[BinaryIO]:
     """A file that only the user may read; it takes the place of ``target`` when it is whole."""
     temporary = temporary_beside(target)
+    # O_EXCL, because in a shared directory another user may create a file of this name.
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
