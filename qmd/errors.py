@@ -84,7 +84,8 @@ in a header.
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import ClassVar, Literal
 
 from qmd.engine_text import engine_text, sentences
@@ -416,16 +417,12 @@ class SummaryError(QmdError):
 class FileAccessError(QmdError):
     """The operating system refused to write a file, which is as it was, or to read one."""
 
-    _STATUS: ClassVar[dict[int, int]] = {
-        errno.ENAMETOOLONG: 400,
-        errno.ENOSPC: 507,
-        errno.EDQUOT: 507,
+    _ANSWERS: ClassVar[dict[int, tuple[int, str]]] = {
+        errno.ENAMETOOLONG: (400, "Choose a shorter name; most disks allow 255 bytes."),
+        errno.ENOSPC: (507, "Free some space, then try again."),
+        errno.EDQUOT: (507, "Free some space, then try again."),
     }
-    _HINTS: ClassVar[dict[int, str]] = {
-        errno.ENAMETOOLONG: "Choose a shorter name; most disks allow 255 bytes.",
-        errno.ENOSPC: "Free some space, then try again.",
-        errno.EDQUOT: "Free some space, then try again.",
-    }
+    _OTHER = QmdError.http_status, "Check the disk, the path and its permissions."
 
     def __init__(self, path: str, os_error: OSError, *, reading: bool = False) -> None:
         reason, number = os_error.strerror or str(os_error), os_error.errno or 0
@@ -433,11 +430,19 @@ class FileAccessError(QmdError):
         message = engine_text("Failed to write {path}: {reason}.", path=shown, reason=reason)
         if reading:
             message = engine_text("Failed to read {path}: {reason}.", path=shown, reason=reason)
-        hint = self._HINTS.get(number, "Check the disk, the path and its permissions.")
+        self.http_status, hint = self._ANSWERS.get(number, self._OTHER)
         super().__init__(message, hint=hint)
-        self.http_status = self._STATUS.get(number, QmdError.http_status)
         self.path = path
         self.os_error = os_error
+
+
+@contextmanager
+def file_access(file: str, *, reading: bool = False) -> Iterator[None]:
+    """What the system refuses in the block is a `FileAccessError` of this file."""
+    try:
+        yield
+    except OSError as error:
+        raise FileAccessError(file, error, reading=reading) from error
 
 
 class UnencodableTextError(QmdError):

@@ -7,6 +7,8 @@ second.
 
 from __future__ import annotations
 
+import sys
+
 from qmd import lazy
 
 # As typing has it, whose import would take longer than all else that is done here.
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     import pypdfium2
     import rapidfuzz
     import sqlite_utils
+    import tomli as tomllib
     from fastembed.rerank import cross_encoder
     from sqlite_utils import migrations
 
@@ -73,6 +76,7 @@ __all__ = [
     "socket",
     "sqlite_utils",
     "tempfile",
+    "tomllib",
 ]
 
 #: Where a name is another than that of the module.
@@ -84,6 +88,7 @@ _PLACES = {
     "migrations": "sqlite_utils.migrations",
     "np": "numpy",
     "request": "urllib.request",
+    "tomllib": "tomllib" if sys.version_info >= (3, 11) else "tomli",
 }
 
 __getattr__ = lazy.load(__name__, libraries=dict(zip(__all__, __all__, strict=True)) | _PLACES)

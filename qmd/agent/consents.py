@@ -10,9 +10,9 @@ from pathlib import Path
 from qmd import values
 from qmd.agent.events import EventLog
 from qmd.engine_text import engine_text
-from qmd.errors import DecodeError, NotFoundError, WriteDeclinedError
+from qmd.errors import NotFoundError, WriteDeclinedError
 from qmd.files.edits.diff import diff_lines, single_lines, split_lines
-from qmd.parse.decode import decode
+from qmd.files.edits.text_file import shown_text
 from qmd.system import clock
 from qmd.system.cancellation import Cancellation
 from qmd.values.text import one_line, visible
@@ -195,8 +195,4 @@ def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        pass
-    try:
-        return decode(data).text
-    except DecodeError:
-        return f"({len(data):,} bytes that are no text)"
+        return shown_text(data)

@@ -11,7 +11,7 @@ import click
 
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write, write_json
-from qmd.errors import FileAccessError, QmdError
+from qmd.errors import QmdError, file_access
 from qmd.files.captures import MAX_FILE
 from qmd.kb import KnowledgeBase
 from qmd.operations import Operation, capture
@@ -44,11 +44,8 @@ def add(
 
 def _attachment(path: Path) -> Attachment:
     """Raises FileAccessError."""
-    try:
-        with path.open("rb") as file:
-            return Attachment(path.name, file.read(MAX_FILE + 1))
-    except OSError as error:
-        raise FileAccessError(str(path), error, reading=True) from error
+    with file_access(str(path), reading=True), path.open("rb") as file:
+        return Attachment(path.name, file.read(MAX_FILE + 1))
 
 
 def _piped(usage: str) -> str:

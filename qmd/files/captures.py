@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.errors import FileAccessError, InputError, InvalidPathError
+from qmd.errors import InputError, InvalidPathError, file_access
 from qmd.files import days
 from qmd.files.edits import note_editor
 from qmd.files.edits.text_file import TextFile, line_end, with_line_ends
@@ -136,14 +136,11 @@ def capture(
         begin, new = _appended(source.text, _entry(inbox, thought, at))
         return source.encode(new)
 
-    try:
-        with files.change(tool=TOOL) as change:
-            for each in attachments:
-                names.append(_keep(change, vault, _names(vault, file, each), each.data))
-                thought = f"{thought}\n{_link(each, names[-1])}".lstrip("\n")
-            change.rewrite(place, content)
-    except OSError as error:
-        raise FileAccessError(file, error) from error
+    with file_access(file), files.change(tool=TOOL) as change:
+        for each in attachments:
+            names.append(_keep(change, vault, _names(vault, file, each), each.data))
+            thought = f"{thought}\n{_link(each, names[-1])}".lstrip("\n")
+        change.rewrite(place, content)
     return Captured(
         file=file,
         line=new.count("\n", 0, begin) + 1,
@@ -167,11 +164,8 @@ def attach(files: FileWriter, vault: Vault, note: str, attachment: Attachment) -
     """
     _checked("", [attachment])
     names = _names(vault, note, attachment)
-    try:
-        with files.change(tool=TOOL) as change:
-            name = _keep(change, vault, names, attachment.data)
-    except OSError as error:
-        raise FileAccessError(attachment.name, error) from error
+    with file_access(attachment.name), files.change(tool=TOOL) as change:
+        name = _keep(change, vault, names, attachment.data)
     return Attached(name, _link(attachment, name), change.number, change.problem)
 
 

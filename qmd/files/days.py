@@ -121,7 +121,8 @@ class DayNotes(NamedTuple):
             if day is None:
                 return match[0]
             default = self.pattern(period.kind if name == "date" else "day").dates
-            return days.formatted_date(pattern or default, _at(day, now), self.locale)
+            at = datetime.combine(day, now.time())
+            return days.formatted_date(pattern or default, at, self.locale)
 
         return _VARIABLE.sub(value, template, count=_MOST_VARIABLES)
 
@@ -132,10 +133,6 @@ _VARIABLE = re.compile(
     r"(?::(?P<format>[^{}\n]{0,200}))?\}\}",
     re.IGNORECASE,
 )
-
-
-def _at(day: date, now: datetime) -> datetime:
-    return datetime.combine(day, now.time())
 
 
 def _moved(period: Period, name: str, match: re.Match[str]) -> date | None:

@@ -21,7 +21,7 @@ from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import ChangeWriter, FileWriter, is_other_case
 from qmd.ingest.parse_workers import document_text
 from qmd.ingest.rules import LinkFormat, vault_settings
-from qmd.parse.decode import decode
+from qmd.parse.decode import text_if_any
 from qmd.parse.formats import format_of
 from qmd.system import cancellation
 from qmd.values.text import NOTE_SUFFIXES, fold
@@ -379,10 +379,7 @@ def _text(file: str, data: bytes) -> str | None:
         return None
     if file_format not in moved_links.REWRITERS:
         return document_text(file, data)
-    try:
-        return decode(data).text
-    except errors.DecodeError:
-        return None
+    return text_if_any(data)
 
 
 def _exists(target: note_editor.NotePlace) -> errors.ConflictError:

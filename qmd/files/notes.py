@@ -170,7 +170,9 @@ class Notes:
         except (errors.InvalidPathError, errors.NoteAccessError, errors.NoteExistsError):
             raise
         except errors.QmdError as error:
-            raise _refused(error) from error
+            raise errors.NoteAccessError(
+                f"Failed to write file: {error}", hint=error.hint
+            ) from error
         except OSError as error:
             raise _failed("write file", requested, error) from error
         return writing.WrittenNote(requested, action, written.bytes, written.problem or exclusion)
@@ -326,10 +328,6 @@ def _encoded(content: str | bytes, encoding: str, path: str) -> bytes:
         ) from error
 
 
-def _refused(error: errors.QmdError) -> errors.NoteAccessError:
-    return errors.NoteAccessError(f"Failed to write file: {error}", hint=error.hint)
-
-
 def _failed(what: str, path: str, error: OSError) -> errors.NoteAccessError:
     reason = error.strerror or str(error)
     remedy = _REMEDIES.get(error.errno or 0)
@@ -394,10 +392,8 @@ class Summary:
                 return data
             return (present or b"") + self._appendix(present, text, path, language)
 
-        try:
+        with errors.file_access(as_utf8(path)):
             written = self._files.rewrite(path, content_of, tool=TOOL)
-        except OSError as error:
-            raise errors.FileAccessError(as_utf8(path), error) from error
         problem = written.problem or exclusion_of_file(self._files.store, written.path)
         return writing.WrittenSummary(written.path, checked_mode, problem)
 

@@ -23,7 +23,7 @@ from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import is_vanished
 from qmd.ingest.why import judge_path
-from qmd.parse.decode import decode
+from qmd.parse.decode import text_if_any
 from qmd.parse.lines import split_lines
 from qmd.store.sql.documents import StoredPost
 from qmd.system import cancellation
@@ -419,7 +419,9 @@ class PostArchive:
                     is_shown = limit is None or kept < limit
                     kept += len(lines)
                     matches.append(_Match(path, lines, text=text if is_shown else b""))
-            hits = _first(reader, literal, sorted(matches, key=_match_order), limit)
+            hits = _first(
+                reader, literal, sorted(matches, key=lambda match: _order(match.path)), limit
+            )
         total = sum(len(match.lines) for match in matches)
         return PostHits(query, tuple(hits), total, tuple(unread))
 
@@ -473,14 +475,10 @@ class PostArchive:
         Raises:
             AuthorNotFoundError.
         """
-        authors = self._authors(root)
-        # An archive from macOS may have decomposed names; nobody types those.
-        same = [each for each in authors if printable(each) == name] or [
-            each for each in authors if _composed(each) == _composed(name)
-        ]
-        if len(same) == 1:
-            return same[0]
-        raise errors.AuthorNotFoundError(name)
+        author = _meant(self._authors(root), name)
+        if author is None:
+            raise errors.AuthorNotFoundError(name)
+        return author
 
     @staticmethod
     def _stored(reader: Reader, root: Path, author: str | None) -> Iterator[StoredPost]:
@@ -518,10 +516,6 @@ def _order(path: str) -> tuple[bytes, bytes]:
     return os.fsencode(path.partition("/")[0]), os.fsencode(path)
 
 
-def _match_order(match: _Match) -> tuple[bytes, bytes]:
-    return _order(match.path)
-
-
 def _first(
     reader: Reader, literal: Literal, matches: Sequence[_Match], limit: int | None
 ) -> list[PostHit]:
@@ -548,10 +542,8 @@ def _on_disk(root: Path, path: str, unread: list[str]) -> bytes:
 
 def _text(data: bytes) -> str:
     """A file's text as the index has it; what is none there is shown as far as it can be."""
-    try:
-        return decode(data).text
-    except errors.DecodeError:
-        return data.decode("utf-8", "replace")
+    text = text_if_any(data)
+    return data.decode("utf-8", "replace") if text is None else text
 
 
 def _hit(literal: Literal, path: str, text: bytes, line: int) -> PostHit:
@@ -584,16 +576,22 @@ def _real_names(directory: str, parts: list[str]) -> list[str]:
     for index, part in enumerate(parts):
         name = part
         if not os.path.lexists(os.path.join(directory, part)):
-            names = [each.name for each in Path(directory).iterdir()]
-            same = [each for each in names if printable(each) == part] or [
-                each for each in names if _composed(each) == _composed(part)
-            ]
-            if len(same) != 1:
+            meant = _meant([each.name for each in Path(directory).iterdir()], part)
+            if meant is None:
                 return real_names + parts[index:]
-            name = same[0]
+            name = meant
         real_names.append(name)
         directory = os.path.join(directory, name)
     return real_names
+
+
+def _meant(names: Sequence[str], shown: str) -> str | None:
+    """The only name on the disk that is shown so."""
+    # An archive from macOS may have decomposed names; nobody types those.
+    same = [each for each in names if printable(each) == shown] or [
+        each for each in names if _composed(each) == _composed(shown)
+    ]
+    return same[0] if len(same) == 1 else None
 
 
 def _composed(text: str) -> str:

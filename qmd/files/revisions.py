@@ -6,15 +6,11 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from qmd.engine_text import engine_text
 from qmd.errors import ConflictError, NotFoundError
 from qmd.files.writing.writer import FileWriter
 from qmd.values import Revision
-
-if TYPE_CHECKING:
-    pass
 
 TOOL = "restore"
 

@@ -208,11 +208,8 @@ def page_in_file(path: Path) -> PageSource:
         FileAccessError, WebPageError: It cannot be read, or is too long.
     """
     most = MAX_PAGE + MAX_PICTURES_BYTES
-    try:
-        with path.open("rb") as file:
-            data = file.read(most + 1)
-    except OSError as error:
-        raise errors.FileAccessError(str(path), error, reading=True) from error
+    with errors.file_access(str(path), reading=True), path.open("rb") as file:
+        data = file.read(most + 1)
     if len(data) > most:
         raise errors.WebPageError(
             engine_text("{file} has more than {most} bytes.", file=path.name, most=f"{most:,}"),
@@ -350,7 +347,7 @@ class PageKeeper:
             suffix, data = article.document
             document = _linked(had or "", folder, suffix)
             if document is None:
-                document = self._new_beside(file, suffix)
+                document = self._free(file.removesuffix(".md"), suffix)
                 name = document.rpartition("/")[2]
                 title = without_templates(inert_in_note(article.title))
                 text = f"# {title}\n\n{link(inert_in_note(name), name)}\n"
@@ -371,13 +368,10 @@ class PageKeeper:
             new = properties.set_property(new, "saved", self._today)
             return new.encode()
 
-        try:
-            with self._files.change(tool=TOOL) as change:
-                change.rewrite(place, content)
-                for name, data in beside.items():
-                    change.rewrite(self._vault.locate(name), _always(data))
-        except OSError as error:
-            raise errors.FileAccessError(file, error) from error
+        with errors.file_access(file), self._files.change(tool=TOOL) as change:
+            change.rewrite(place, content)
+            for name, data in beside.items():
+                change.rewrite(self._vault.locate(name), _always(data))
         return SavedPage(
             file=file,
             title=article.title,
@@ -402,10 +396,6 @@ class PageKeeper:
         """The path of a new note: no file is there yet, or one that is not indexed yet."""
         name = file_name_of(article.title) or "page"
         return self._free(f"{folder}/{name}", ".md", article)
-
-    def _new_beside(self, note: str, suffix: str) -> str:
-        """The path of a new document with the name of a note: no file is there yet."""
-        return self._free(note.removesuffix(".md"), suffix)
 
     def _free(self, path: str, suffix: str, article: SavedArticle | None = None) -> str:
         """The first path with this beginning that is free, or has the note of this article."""

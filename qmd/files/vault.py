@@ -330,9 +330,7 @@ def exclusion_in(collection: Collection, path: str) -> str | None:
     Args:
         path: Relative to the collection; nothing need be there.
     """
-    rules = Rules.of_collection(collection)
-    verdict = exclusion_of_new_file(rules, path, collection.name)
-    return None if verdict is None else sentences(verdict.reason, verdict.remedy)
+    return _exclusion(Rules.of_collection(collection), path, collection.name)
 
 
 def exclusion_of_file(store: Store, file: Path, vault: Path | None = None) -> str | None:
@@ -354,7 +352,11 @@ def exclusion_of_file(store: Store, file: Path, vault: Path | None = None) -> st
     if exclusions or vault is None or not file.is_relative_to(vault):
         return exclusions[0] if exclusions and all(exclusions) else None
     path = file.relative_to(vault).as_posix()
-    verdict = exclusion_of_new_file(Rules(vault, "**/*"), path) if is_hidden(path) else None
+    return _exclusion(Rules(vault, "**/*"), path, "NAME") if is_hidden(path) else None
+
+
+def _exclusion(rules: Rules, path: str, collection: str) -> str | None:
+    verdict = exclusion_of_new_file(rules, path, collection)
     return None if verdict is None else sentences(verdict.reason, verdict.remedy)
 
 

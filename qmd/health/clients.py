@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Any
 
 from qmd.clients import install
 from qmd.clients.install import CLIENTS
@@ -22,10 +22,6 @@ from qmd.system.user_dirs import named_database
 from qmd.values import Check
 from qmd.values.location import DatabaseLocation, as_location
 from qmd.values.text import one_line
-
-_Status = Literal["ok", "warning", "error"]
-#: What a `Check` says: its status, message and remedy.
-_Finding = tuple[_Status, str, str | None]
 
 #: The most different entries of a file that are tried; each may take `handshake.TIMEOUT_S`.
 MAX_TRIED = 10
@@ -53,20 +49,18 @@ def examine(database: DatabaseLocation, home: Path, version: str) -> Iterator[Ch
             servers = _servers(install.settings(client, home), client.key)
         except InputError as error:
             is_any_reported = True
-            yield Check(
-                name, "warning", error.message, "Mend the file; the client ignores it until then."
+            yield Check.warning(
+                name, error.message, "Mend the file; the client ignores it until then."
             )
             continue
         for server in servers[:MAX_TRIED]:
             is_any_reported = True
-            yield Check(name, *_Entry(file, server).finding(database, version))
+            yield _Entry(name, file, server).finding(database, version)
         if left := servers[MAX_TRIED:]:
-            message = engine_text(
-                "{file}: {count} more were not tried.", file=file, count=f"{len(left):,}"
-            )
-            yield Check(name, "warning", message)
+            message = "{file}: {count} more were not tried."
+            yield Check.warning(name, message, file=file, count=f"{len(left):,}")
     if not is_any_reported:
-        yield Check("clients", "ok", "No AI client is set up for qmd: qmd setup")
+        yield Check.ok("clients", "No AI client is set up for qmd: qmd setup")
 
 
 def _servers(settings: object, servers_key: str) -> list[Mapping[str, Any]]:
@@ -144,16 +138,21 @@ def _texts(values: object) -> dict[str, str]:
     return {name: value for name, value in pairs if isinstance(value, str)}
 
 
+#: What most findings advise.
+_ADD_PROGRAM = '\'qmd mcp install\' writes an entry that works: "command": "{program}"'
+
+
 class _Entry:
     """What a file says about one server: does it reach a qmd that answers?"""
 
-    def __init__(self, file: Path, server: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, file: Path, server: Mapping[str, Any]) -> None:
+        self._name = name
         self._file = file
         self._server = server
         self._words = _words(server)
         self._variables = _texts(server.get("env"))
 
-    def finding(self, database: DatabaseLocation, version: str) -> _Finding:
+    def finding(self, database: DatabaseLocation, version: str) -> Check:
         """Whether the entry reaches a qmd that answers, and opens ``database``."""
         command, args = self._server.get("command"), self._server.get("args")
         # Clients have several names for an address.
@@ -161,74 +160,51 @@ class _Entry:
         if command is None and urls:
             return self._address(next(iter(urls.values())))
         if not isinstance(command, str) or not command:
-            message = engine_text("{file} names no program for qmd.", file=self._file)
-            return "error", message, _add_program()
+            return self._error("{file} names no program for qmd.")
         if args not in (None, self._words):
-            message = engine_text('{file}: "args" of qmd is no list of texts.', file=self._file)
-            return "error", message, 'For example: "args": ["mcp"]'
+            message = '{file}: "args" of qmd is no list of texts.'
+            return self._error(message, 'For example: "args": ["mcp"]')
         # Not with the PATH of the entry: it chooses the program.
         program = shutil.which(command) or ""
         refusal = self._reason_not_to_start(command, program)
         if refusal is not None:
-            return *refusal, _add_program()
+            return refusal
         try:
             other = self._database()
         except QmdError as error:
-            message = engine_text("{file}: {error}", file=self._file, error=error.message)
-            return "error", message, error.hint or _add_program()
+            return self._error("{file}: {error}", error.hint or _ADD_PROGRAM, error=error.message)
         if other is not None and other != database:
-            return (
-                "warning",
-                engine_text(
-                    "{file} uses another database: {other}",
-                    file=self._file,
-                    other=one_line(str(other)),
-                ),
-                engine_text("If it is to use this one: --db {database}", database=database),
+            return self._warning(
+                "{file} uses another database: {other}",
+                "If it is to use this one: --db {database}",
+                other=one_line(str(other)),
+                database=database,
             )
         return self._answer(command, program, version)
 
-    def _answer(self, command: str, program: str, version: str) -> _Finding:
+    def _answer(self, command: str, program: str, version: str) -> Check:
         """Start what the entry names, and see who answers."""
         shown, variables = one_line(command), self._variables
         safe = {name: text for name, text in variables.items() if _SAFE_VARIABLE.fullmatch(name)}
         try:
             info = handshake.over_stdio([program, *self._words], {**safe, SERVES_ONLY: "1"})
         except HandshakeError as error:
-            return (
-                "error",
-                engine_text(
-                    "{file} starts '{line}', which {error}",
-                    file=self._file,
-                    line=self._line(command),
-                    error=str(error),
-                ),
-                engine_text(
-                    'An entry that works: "command": "{program}", "args": ["mcp"]',
-                    program=_program(),
-                ),
+            return self._error(
+                "{file} starts '{line}', which {error}",
+                'An entry that works: "command": "{program}", "args": ["mcp"]',
+                line=self._line(command),
+                error=str(error),
             )
         if ([*info.name.split(), ""][0], info.version) != ("qmd", version):
-            return (
-                "warning",
-                engine_text(
-                    "{file} starts {other}, and this is qmd {version}; tobi/qmd has the same name.",
-                    file=self._file,
-                    other=f"{one_line(info.name)} {one_line(info.version)}",
-                    version=version,
-                ),
-                _add_program(),
+            return self._warning(
+                "{file} starts {other}, and this is qmd {version}; tobi/qmd has the same name.",
+                other=f"{one_line(info.name)} {one_line(info.version)}",
+                version=version,
             )
         if not Path(command).is_absolute():
-            return (
-                "warning",
-                engine_text(
-                    "{file} starts {command} without its path;"
-                    " a client may not search where you do.",
-                    file=self._file,
-                    command=shown,
-                ),
-                _add_program(),
+            return self._warning(
+                "{file} starts {command} without its path; a client may not search where you do.",
+                command=shown,
             )
         left = sorted(variables.keys() - safe)
         answers = engine_text(
@@ -240,64 +216,64 @@ class _Entry:
                 answers=answers,
                 names=one_line(", ".join(left)),
             )
-        return "ok", answers, None
+        return Check.ok(self._name, answers)
 
     def _line(self, command: str) -> str:
         return one_line(" ".join([command, *self._words]))
 
-    def _reason_not_to_start(self, command: str, program: str) -> tuple[_Status, str] | None:
+    def _reason_not_to_start(self, command: str, program: str) -> Check | None:
         """
         What is wrong with the command before it is started, or why it is not; None to start it.
 
         Args:
             program: The file that it runs; "" if there is none.
         """
-        starts = {"file": self._file, "command": one_line(command)}
+        shown = one_line(command)
         if not program:
-            return "error", engine_text("{file} starts {command}, which is not there.", **starts)
+            return self._error("{file} starts {command}, which is not there.", command=shown)
         if not _is_program(command, self._words):
-            return "warning", engine_text(
+            return self._warning(
                 "{file} starts {command} for qmd. It is another program, so it was not tried.",
-                **starts,
+                command=shown,
             )
         if not Path(program).is_absolute():
-            return "error", engine_text(
+            return self._error(
                 "{file} starts {command}, which depends on the folder that the client is in.",
-                **starts,
+                command=shown,
             )
         if not (_is_own(program, self._words) or _is_plain_server(self._words)):
-            return (
-                "warning",
-                engine_text(
-                    "{file} starts '{line}' of another installation. It may be no server, so it was"
-                    " not tried.",
-                    file=self._file,
-                    line=self._line(command),
-                ),
+            return self._warning(
+                "{file} starts '{line}' of another installation. It may be no server, so it was"
+                " not tried.",
+                line=self._line(command),
             )
         return None
 
-    def _address(self, url: str) -> _Finding:
+    def _address(self, url: str) -> Check:
         headers = _texts(self._server.get("headers") or self._server.get("http_headers"))
         try:
             info = handshake.over_http(url, headers)
         except HandshakeError as error:
-            return (
-                "error",
-                engine_text(
-                    "{file}: {url} {error}", file=self._file, url=one_line(url), error=str(error)
-                ),
-                engine_text(
-                    "Start it with 'qmd up' or 'qmd server service install', or have the client"
-                    ' start qmd: "command": "{program}", "args": ["mcp"]',
-                    program=_program(),
-                ),
+            return self._error(
+                "{file}: {url} {error}",
+                "Start it with 'qmd up' or 'qmd server service install', or have the client"
+                ' start qmd: "command": "{program}", "args": ["mcp"]',
+                url=one_line(url),
+                error=str(error),
             )
         who = f"{one_line(info.name)} {one_line(info.version)}"
-        reaches = engine_text(
-            "{file} reaches {who} at {url}", file=self._file, who=who, url=one_line(url)
-        )
-        return "ok", reaches, None
+        message = "{file} reaches {who} at {url}"
+        return Check.ok(self._name, message, file=self._file, who=who, url=one_line(url))
+
+    def _error(self, message: str, remedy: str = _ADD_PROGRAM, **fields: object) -> Check:
+        return Check.error(self._name, message, remedy, **self._facts(), **fields)
+
+    def _warning(self, message: str, remedy: str = _ADD_PROGRAM, **fields: object) -> Check:
+        return Check.warning(self._name, message, remedy, **self._facts(), **fields)
+
+    def _facts(self) -> dict[str, object]:
+        """What any message or remedy may name."""
+        return {"file": self._file, "program": _program()}
 
     def _database(self) -> DatabaseLocation | None:
         """
@@ -318,13 +294,6 @@ class _Entry:
             return None
         location = as_location(text)
         return location.absolute() if isinstance(location, Path) else location
-
-
-def _add_program() -> str:
-    return engine_text(
-        '\'qmd mcp install\' writes an entry that works: "command": "{program}"',
-        program=_program(),
-    )
 
 
 def _program() -> str:

@@ -70,21 +70,21 @@ def examine(
         try:
             checks.extend(findings)
         except StoreError as error:  # a damaged part must not stop the other checks
-            checks.append(Check("database", "error", error.message, error.hint))
+            checks.append(Check.error("database", error.message, error.hint))
     return checks
 
 
 def _engine(store: Store) -> Iterator[Check]:
     is_file = isinstance(store.location, Path)
-    yield Check("sqlite" if is_file else "postgresql", "ok", store.engine())
+    yield Check.ok("sqlite" if is_file else "postgresql", store.engine())
     vectors = "sqlite-vec" if is_file else "pgvector"
     with store.reading() as reader:
         try:
             engine = reader.vectors.require_engine()
         except QmdError as error:
-            yield Check(vectors, "warning", error.message, error.hint)
+            yield Check.warning(vectors, error.message, error.hint)
         else:
-            yield Check(vectors, "ok", engine)
+            yield Check.ok(vectors, engine)
 
 
 def _database(store: Store, progress: ProgressCallback | None) -> Iterator[Check]:
@@ -96,23 +96,20 @@ def _database(store: Store, progress: ProgressCallback | None) -> Iterator[Check
         problems = reader.upkeep.problems(tick)
         applied = reader.upkeep.migrations()
         size = reader.upkeep.size_bytes()
-    yield Check(
+    yield Check.ok(
         "schema",
-        "ok",
-        engine_text(
-            "{location} ({size} bytes), migration {name}",
-            location=store.location,
-            size=f"{size:,}",
-            name=applied[-1],
-        ),
+        "{location} ({size} bytes), migration {name}",
+        location=store.location,
+        size=f"{size:,}",
+        name=applied[-1],
     )
     if problems:
         message = with_cause("The database is damaged", "; ".join(problems))
-        yield Check("integrity", "error", message, store.damage_hint)
+        yield Check.error("integrity", message, store.damage_hint)
     else:
         is_file = isinstance(store.location, Path)
         sound = "SQLite finds no damage" if is_file else "The server checks its own pages"
-        yield Check("integrity", "ok", sound)
+        yield Check.ok("integrity", sound)
 
 
 #: What is wrong with a collection's folder, by its state (`folder_state`), and what to do.
@@ -136,57 +133,45 @@ def _collections(store: Store) -> Iterator[Check]:
         warned = reader.files.warned(offset=0, limit=2)
         count_warned = reader.files.count_warned() if warned else 0
     if not stored_collections:
-        yield Check(
-            "collections", "warning", "There is no collection.", "qmd collection add FOLDER"
-        )
+        yield Check.warning("collections", "There is no collection.", "qmd collection add FOLDER")
     for collection in stored_collections:
         name = f"collection {collection.name}"
         state = folder_state(Path(collection.path))
         if state in _UNREACHABLE:
             problem, remedy = _UNREACHABLE[state]
-            yield Check(name, "error", engine_text(problem, path=collection.path), remedy)
+            yield Check.error(name, problem, remedy, path=collection.path)
         elif collection.last_indexed is None:
             message = "It has not been indexed to the end yet."
-            yield Check(name, "warning", message, _index_it(collection))
+            yield Check.warning(name, message, _index_it(collection))
         else:
-            message = engine_text(
-                "{count} documents from {path}", count=collection.documents, path=collection.path
-            )
-            yield Check(name, "ok", message)
+            message = "{count} documents from {path}"
+            yield Check.ok(name, message, count=collection.documents, path=collection.path)
     if skipped:
-        message = engine_text("{count} files could not be read as documents.", count=len(skipped))
-        yield Check(
-            "skipped files",
-            "warning",
-            message,
-            "qmd status lists them; qmd why FILE explains one.",
-        )
+        message = "{count} files could not be read as documents."
+        remedy = "qmd status lists them; qmd why FILE explains one."
+        yield Check.warning("skipped files", message, remedy, count=len(skipped))
     if warned:
         names = [document.file for document in warned]
         if count_warned > len(names):
             names[1:] = [engine_text("{count} more documents", count=f"{count_warned - 1:,}")]
-        yield Check(
-            "warnings",
-            "warning",
-            engine_text("Something is wrong inside {files}.", files=_both(names)),
-            "qmd why FILE says what; the page lists all such documents.",
-        )
+        remedy = "qmd why FILE says what; the page lists all such documents."
+        message = "Something is wrong inside {files}."
+        yield Check.warning("warnings", message, remedy, files=_both(names))
 
 
 def python_check() -> Iterator[Check]:
     """The interpreter, and whether its libraries report anything to anybody."""
-    message = engine_text(
+    yield Check.ok(
+        "python",
         "Python {version} on {platform}",
         version=platform.python_version(),
         platform=platform.platform(),
     )
-    yield Check("python", "ok", message)
     if telemetry.is_off():
-        yield Check("telemetry", "ok", "Off: onnxruntime and the Hugging Face hub report nothing")
+        yield Check.ok("telemetry", "Off: onnxruntime and the Hugging Face hub report nothing")
     else:
-        yield Check(
+        yield Check.warning(
             "telemetry",
-            "warning",
             "This program imported onnxruntime before qmd: it looks up a host of Microsoft's and"
             " keeps a device id in your cache.",
             "Import qmd first, or set ORT_DISABLE_TELEMETRY=1 before the program starts.",
@@ -197,14 +182,9 @@ def parser_check() -> Iterator[Check]:
     """Whether a separate process can parse files, and its limits; one is started for this."""
     problem = parse_workers.try_it()
     if problem is not None:
-        yield Check(
-            "parser",
-            "warning",
-            sentences(
-                problem, "A file that is too much for its parser stops indexing, or the server."
-            ),
-            "Let qmd start processes: look at 'ulimit -u', 'ulimit -v' and what confines it.",
-        )
+        risk = "A file that is too much for its parser stops indexing, or the server."
+        remedy = "Let qmd start processes: look at 'ulimit -u', 'ulimit -v' and what confines it."
+        yield Check.warning("parser", sentences(problem, risk), remedy)
         return
     budget = parse_workers.budget_of("", 0)
     message = engine_text(
@@ -217,7 +197,7 @@ def parser_check() -> Iterator[Check]:
         message = "A process of its own parses files; one that gives no answer is ended"
     elif sys.platform != "linux":
         message = engine_text("{limits} (this system does not limit the memory)", limits=message)
-    yield Check("parser", "ok", message)
+    yield Check.ok("parser", message)
 
 
 def exiftool_check(store: Store, command: str | Path | None) -> Iterator[Check]:
@@ -228,16 +208,13 @@ def exiftool_check(store: Store, command: str | Path | None) -> Iterator[Check]:
     """
     tool = ExifTool(command)
     try:
-        message = engine_text("exiftool {version} writes into photos", version=tool.version())
-        yield Check("exiftool", "ok", message)
+        yield Check.ok("exiftool", "exiftool {version} writes into photos", version=tool.version())
     except ExifToolError as error:
         if command is None and error.cause == "missing" and not _has_photos(store):
-            yield Check("exiftool", "ok", "exiftool is not installed; only photos would need it")
+            yield Check.ok("exiftool", "exiftool is not installed; only photos would need it")
         else:
-            message = engine_text(
-                "Metadata cannot be written into photos: {reason}.", reason=error.reason
-            )
-            yield Check("exiftool", "warning", message, error.hint)
+            message = "Metadata cannot be written into photos: {reason}."
+            yield Check.warning("exiftool", message, error.hint, reason=error.reason)
     finally:
         tool.close()
 
@@ -259,30 +236,25 @@ def port_check(database: DatabaseLocation) -> Iterator[Check]:
         else engine_text("The server at {url}", url=server.url)
     )
     if server is not None and server.guard == "token":
-        yield Check("port", "ok", engine_text("{server} answers who has its token", server=who))
+        yield Check.ok("port", "{server} answers who has its token", server=who)
     elif server is not None and server.guard == "user":
         message = "{server} answers programs of its own user (and of root) only"
-        yield Check("port", "ok", engine_text(message, server=who))
+        yield Check.ok("port", message, server=who)
     elif Peers.open() is None:  # this system does not tell whose program is at the other end
-        yield Check(
+        yield Check.warning(
             "port",
-            "warning",
-            engine_text(
-                "{server} answers every user of this machine: this system does not tell whose"
-                " program connects.",
-                server=who,
-            ),
+            "{server} answers every user of this machine: this system does not tell whose"
+            " program connects.",
             "If others use this machine: qmd server --token auto, or QMD_TOKEN.",
+            server=who,
         )
     elif server is None:
         message = "No server runs; one would answer programs of its own user (and of root) only"
-        yield Check("port", "ok", message)
+        yield Check.ok("port", message)
     else:
-        yield Check(
-            "port",
-            "warning",
-            engine_text("{server} answers every user of this machine.", server=who),
-            "Start it anew, without --allow-other-users or with --token auto.",
+        remedy = "Start it anew, without --allow-other-users or with --token auto."
+        yield Check.warning(
+            "port", "{server} answers every user of this machine.", remedy, server=who
         )
 
 
@@ -321,19 +293,16 @@ def keeping_checks(store: Store) -> Iterator[Check]:
             "polling": "{keeper} keeps the index, by looking again and again",
             "off": "{keeper} keeps the index, without watching",
         }
-        yield Check("keeper", "ok", engine_text(how[fresh.watch], keeper=who))
+        yield Check.ok("keeper", how[fresh.watch], keeper=who)
     elif not kept:
-        yield Check(
+        yield Check.ok(
             "keeper",
-            "ok",
-            engine_text(
-                "No process keeps the index just now ('qmd watch', 'qmd up' and 'qmd server' do);"
-                " {lock} is free",
-                lock=lock_name(store),
-            ),
+            "No process keeps the index just now ('qmd watch', 'qmd up' and 'qmd server' do);"
+            " {lock} is free",
+            lock=lock_name(store),
         )
     for notice in fresh.notices:
-        yield Check("keeper", "warning", notice, "'qmd doctor' again when it is mended")
+        yield Check.warning("keeper", notice, "'qmd doctor' again when it is mended")
     collections = store.read(lambda reader: reader.collections.all())
     directories = 0
     for collection in collections:
@@ -349,15 +318,12 @@ def keeping_checks(store: Store) -> Iterator[Check]:
             yield _unreadable(collection, drift.unreadable)
         kind = file_system(Path(collection.path))
         if kind in REMOTE:
-            yield Check(
+            yield Check.warning(
                 f"events {collection.name}",
-                "warning",
-                engine_text(
-                    "It lies on {kind}, which does not report what other machines change;"
-                    " a keeper looks again and again.",
-                    kind=kind,
-                ),
+                "It lies on {kind}, which does not report what other machines change;"
+                " a keeper looks again and again.",
                 "Keep the index on the machine that holds the files, if that is too slow.",
+                kind=kind,
             )
     yield from _watch_limit(directories)
 
@@ -401,22 +367,15 @@ def find_drift(store: Store, collection: Collection) -> Drift:
 def _drift(collection: Collection, drift: Drift, *, kept: bool) -> Check:
     name = f"drift {collection.name}"
     if not (drift.new or drift.changed or drift.gone):
-        return Check(
-            name,
-            "ok",
-            engine_text("The index is as the disk: {files}", files=_files(drift.unchanged)),
-        )
+        return Check.ok(name, "The index is as the disk: {files}", files=_files(drift.unchanged))
     remedy = "Nothing, if it is gone in a minute; else 'qmd index --verify'." if kept else None
-    return Check(
+    return Check.warning(
         name,
-        "warning",
-        engine_text(
-            "The disk is ahead of the index: {new} new, {changed} changed, {gone} gone.",
-            new=drift.new,
-            changed=drift.changed,
-            gone=drift.gone,
-        ),
+        "The disk is ahead of the index: {new} new, {changed} changed, {gone} gone.",
         remedy or _index_it(collection),
+        new=drift.new,
+        changed=drift.changed,
+        gone=drift.gone,
     )
 
 
@@ -425,18 +384,13 @@ def _unreadable(collection: Collection, paths: Sequence[str]) -> Check:
     if others := len(paths) - 1:
         template = "1 more file" if others == 1 else "{count} more files"
         names.append(engine_text(template, count=f"{others:,}"))
-    return Check(
+    return Check.warning(
         f"unreadable {collection.name}",
-        "warning",
-        engine_text(
-            "{files} cannot be read any more; searches show what was in the index before.",
-            files=_both(names),
-        ),
-        engine_text(
-            "Give yourself permission to read it, or leave it out of the index: qmd collection set"
-            " {name} --ignore PATTERN",
-            name=collection.name,
-        ),
+        "{files} cannot be read any more; searches show what was in the index before.",
+        "Give yourself permission to read it, or leave it out of the index: qmd collection set"
+        " {name} --ignore PATTERN",
+        files=_both(names),
+        name=collection.name,
     )
 
 
@@ -468,8 +422,7 @@ def _watch_limit(directories: int) -> Iterator[Check]:
         template = "{count} folders to watch; the kernel allows {most}"
         if directories == 1:
             template = "1 folder to watch; the kernel allows {most}"
-        message = engine_text(template, count=f"{directories:,}", most=f"{limit:,}")
-        yield Check("file events", "ok", message)
+        yield Check.ok("file events", template, count=f"{directories:,}", most=f"{limit:,}")
 
 
 def _files(number: int) -> str:
@@ -506,15 +459,15 @@ def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterato
         ready = choice.is_available(target)
         fits = active is None or choice.spec().fingerprint == active.fingerprint
     except QmdError as error:
-        yield Check("model", "error", error.message, error.hint)
+        yield Check.error("model", error.message, error.hint)
         return
     if choice.custom_embedder is None and catalogue.is_endpoint(target):
         yield _ask("model", target, budget_s, lambda: choice.open(target).embed_query("hello"))
     elif ready:
-        yield Check("model", "ok", engine_text("{model} is on this machine", model=target))
+        yield Check.ok("model", "{model} is on this machine", model=target)
     else:
-        message = engine_text("{model} is not on this machine yet.", model=target)
-        yield Check("model", "warning", message, "qmd embed")
+        message = "{model} is not on this machine yet."
+        yield Check.warning("model", message, "qmd embed", model=target)
     if choice.custom_embedder is None:
         yield from _setting(choice.configured_model, chosen)
     with store.reading() as reader:
@@ -522,9 +475,9 @@ def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterato
         waiting = reader.upkeep.count_contents_waiting()
         embeds = freshness.activity(store, reader)[1]
     if problem is not None:
-        yield Check("vectors", "warning", *problem)
+        yield problem
     elif not waiting:
-        yield Check("vectors", "ok", "Every document has its vectors")
+        yield Check.ok("vectors", "Every document has its vectors")
     else:
         template = "{count} documents wait for vectors."
         if waiting == 1:
@@ -532,9 +485,9 @@ def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterato
         message = engine_text(template, count=f"{waiting:,}")
         if embeds:
             message = sentences(message, "A process makes them in the background.")
-            yield Check("vectors", "ok", message)
+            yield Check.ok("vectors", message)
         else:
-            yield Check("vectors", "warning", message, "qmd embed")
+            yield Check.warning("vectors", message, "qmd embed")
     if choice.custom_embedder is None and target == catalogue.DEFAULT_MODEL:
         yield _english(store, embeds=embeds)
 
@@ -550,75 +503,61 @@ def _english(store: Store, *, embeds: bool) -> Check:
     if build.english_file() is None:
         message = "{model} is not here ({package}, {license}): English hits are ordered without it."
         remedy = installation.current().install(build.ENGLISH_REQUIREMENT)
-        return Check(name, "warning", engine_text(message, **facts), remedy)
+        return Check.warning(name, message, remedy, **facts)
     with store.reading() as reader:
         active = reader.models.active()
         is_default = active is not None and active.name == catalogue.DEFAULT_MODEL
         waiting = count_lacking_english(reader, active) if active and is_default else 0
     if not waiting:
         message = "{model} is on this machine ({package}, {license})"
-        return Check(name, "ok", engine_text(message, **facts))
+        return Check.ok(name, message, **facts)
     message = "{model} is on this machine ({package}, {license}); it has {count} chunks to look at."
-    message = engine_text(message, **facts, count=f"{waiting:,}")
+    count = f"{waiting:,}"
     if embeds:
-        return Check(name, "ok", message)
-    return Check(name, "warning", message, "qmd embed")
+        return Check.ok(name, message, **facts, count=count)
+    return Check.warning(name, message, "qmd embed", **facts, count=count)
 
 
 def _setting(setting: str | None, chosen: str | None) -> Iterator[Check]:
     """A warning where the settings name another model than the one chosen for the database."""
     if setting is not None and chosen is not None and setting != chosen:
-        yield Check(
+        yield Check.warning(
             "model setting",
-            "warning",
-            engine_text(
-                "The settings name {setting}, but {chosen} was chosen for this database, and"
-                " counts.",
-                setting=setting,
-                chosen=chosen,
-            ),
-            engine_text(
-                "Remove the setting, or change the database: qmd models use {setting}",
-                setting=setting,
-            ),
+            "The settings name {setting}, but {chosen} was chosen for this database, and counts.",
+            "Remove the setting, or change the database: qmd models use {setting}",
+            setting=setting,
+            chosen=chosen,
         )
 
 
-def _problem_of_vectors(reader: Reader, target: str, *, fits: bool) -> tuple[str, str] | None:
+def _problem_of_vectors(reader: Reader, target: str, *, fits: bool) -> Check | None:
     """
-    What is wrong with the vectors, and the remedy.
+    What is wrong with the vectors.
 
     Args:
         target: The model that the index is to have.
         fits: Whether the active model is still what it was when it made the vectors.
     """
     active, coming = reader.models.active(), reader.models.coming()
-    if active is not None and not fits:
-        message = engine_text(
-            "The vectors are those of the model {model}, which has changed since.",
-            model=active.name,
-        )
-        return message, "qmd embed"
-    if coming is not None and active is not None:
-        return (
-            engine_text(
-                "Those of {model} answer until {coming} has all of its own: {count} chunks are"
-                " missing.",
-                model=active.name,
-                coming=coming.name,
-                count=f"{reader.embeddings.count_waiting(coming):,}",
-            ),
+    if active is None:
+        return None
+    if not fits:
+        message = "The vectors are those of the model {model}, which has changed since."
+        return Check.warning("vectors", message, "qmd embed", model=active.name)
+    if coming is not None:
+        return Check.warning(
+            "vectors",
+            "Those of {model} answer until {coming} has all of its own: {count} chunks are"
+            " missing.",
             "qmd embed, or wait for the process that keeps the index",
+            model=active.name,
+            coming=coming.name,
+            count=f"{reader.embeddings.count_waiting(coming):,}",
         )
-    if active is not None and target != active.name:
-        return (
-            engine_text(
-                "The vectors are those of the model {model}, and the settings name {other}.",
-                model=active.name,
-                other=target,
-            ),
-            f"qmd models use {target}",
-        )
+    if target != active.name:
+        message = "The vectors are those of the model {model}, and the settings name {other}."
+        remedy = f"qmd models use {target}"
+        return Check.warning("vectors", message, remedy, model=active.name, other=target)
     return None
 
 
@@ -660,19 +599,16 @@ def _ask(
         began = monotonic()
         guard.call(ask, PATIENCE_S)
     except QmdError as error:
-        return Check(name, "warning", with_cause(setting, error.message), error.hint)
+        return Check.warning(name, with_cause(setting, error.message), error.hint)
     seconds = monotonic() - began
     if seconds > budget_s:
-        return Check(
+        return Check.warning(
             name,
-            "warning",
-            engine_text(
-                "{model} answers, but takes {seconds} s, and a query waits for {budget} s.",
-                model=setting,
-                seconds=f"{seconds:.1f}",
-                budget=f"{budget_s:g}",
-            ),
+            "{model} answers, but takes {seconds} s, and a query waits for {budget} s.",
             "A smaller model, or a larger model_budget (QMD_MODEL_BUDGET).",
+            model=setting,
+            seconds=f"{seconds:.1f}",
+            budget=f"{budget_s:g}",
         )
-    message = engine_text("{model} answers in {seconds} s", model=setting, seconds=f"{seconds:.1f}")
-    return Check(name, "ok", message)
+    message = "{model} answers in {seconds} s"
+    return Check.ok(name, message, model=setting, seconds=f"{seconds:.1f}")

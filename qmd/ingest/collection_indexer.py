@@ -25,6 +25,7 @@ from qmd.ingest.scan import (
     Scan,
     ScannedFile,
     ScanSkip,
+    ancestors,
     is_gone,
     printable,
     scan,
@@ -167,7 +168,7 @@ class CollectionIndexer:
         old_skips = {
             path: skip
             for path, skip in all_skips.items()
-            if "" in printed or not printed.isdisjoint(_upwards(path))
+            if "" in printed or not printed.isdisjoint((path, *ancestors(path)))
         }
         files = self._sort((item for items in places.values() for item in items), old_skips)
         self._check_disk(walk.device, {file.path for file in files})
@@ -643,13 +644,6 @@ def _scanned_file(row: tuple[str, tuple[int, int, int, int]]) -> ScannedFile:
 def _plain_texts(reader: Reader, source: bytes) -> PlainTexts:
     texts = reader.pictures.texts(source)
     return tuple((page, *read) for page, read in texts.items())
-
-
-def _upwards(path: str) -> Iterator[str]:
-    """A path and the directories above it."""
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
 
 
 @contextmanager

@@ -8,11 +8,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 
-from qmd.errors import DecodeError
 from qmd.ingest.file_job import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
 from qmd.ingest.read_file import settled
 from qmd.ingest.scan import ScannedFile
-from qmd.parse.decode import decode
+from qmd.parse.decode import text_if_any
 from qmd.parse.formats import MARKDOWN, MB, format_of, turned_on_plugins
 from qmd.system.worker.jobs import Job, JobBudget, JobFailure
 from qmd.system.worker.pool import WorkerPool
@@ -72,10 +71,7 @@ def document_text(path: str, data: bytes) -> str | None:
         None if it is no document, or too much for its parser.
     """
     if format_of(path) is MARKDOWN:
-        try:
-            return decode(data).text  # its parser finds more, and takes longer
-        except DecodeError:
-            return None
+        return text_if_any(data)  # its parser finds more, and takes longer
     size = 0 if format_of(path).reads_parts else len(data)
     job = Job((path, data, turned_on_plugins()), len(data), budget_of(path, size))
     [result] = text_workers.run([job])

@@ -176,7 +176,7 @@ class Scan:
         items_by_path = {
             path: list(items)
             for path, items in decided.items()
-            if not any(above in decided for above in _ancestors(path))
+            if not any(above in decided for above in ancestors(path))
         }
         self._check_same()
         return items_by_path
@@ -369,7 +369,7 @@ def descend(
         is_new: Take the path for that of a file, and all above it for directories, whatever is
             there.
     """
-    below = next((above for above in _ancestors(path) if above in folders), "")
+    below = next((above for above in ancestors(path) if above in folders), "")
     if not below:
         folders.setdefault("", rules.root_folder())
     for name in path[len(below) :].lstrip("/").split("/"):
@@ -420,7 +420,7 @@ def _look(
     return End(path, folder, status, decision)
 
 
-def _ancestors(path: str) -> Iterator[str]:
+def ancestors(path: str) -> Iterator[str]:
     """The directories above a path, from the nearest to the root ("")."""
     while path:
         path = path.rpartition("/")[0]

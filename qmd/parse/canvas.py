@@ -10,15 +10,13 @@ Source: https://jsoncanvas.org/spec/1.0/
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from qmd.errors import DamagedFileError
 from qmd.parse.converted import Converted
-from qmd.parse.decode import Decoded, decode
+from qmd.parse.decode import Decoded, decode, json_object
 from qmd.parse.markdown import closed
 from qmd.values.text import file_stem, replace_halves
 
@@ -79,7 +77,12 @@ def canvas_text(decoded: Decoded) -> tuple[str, tuple[str, ...]]:
     Raises:
         DamagedFileError: It is no canvas.
     """
-    canvas = _canvas(decoded.text)
+    canvas = json_object(
+        decoded.text,
+        damaged="The file is no canvas: its JSON cannot be read ({error}).",
+        other="The file is no canvas: its JSON holds no cards.",
+        hint="Open it in Obsidian and save it again.",
+    )
     warnings: list[str] = []
     nodes = _mappings(canvas.get("nodes"), MAX_CARDS, "cards", warnings)
     edges = _mappings(canvas.get("edges"), MAX_CARDS, "edges", warnings)
@@ -98,25 +101,6 @@ def canvas_text(decoded: Decoded) -> tuple[str, tuple[str, ...]]:
     # Rules around the first card are no frontmatter.
     lead = "\n" if text.startswith(("---", "+++")) else ""
     return f"{lead}{text}\n" if text else "", tuple(warnings)
-
-
-def _canvas(text: str) -> Mapping[str, Any]:
-    """The mapping in the file. An empty file is an empty canvas, as in Obsidian."""
-    if not text.strip():
-        return {}
-    try:
-        canvas = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DamagedFileError(
-            f"The file is no canvas: its JSON cannot be read ({error}).",
-            hint="Open it in Obsidian and save it again.",
-        ) from error
-    if not isinstance(canvas, dict):
-        raise DamagedFileError(
-            "The file is no canvas: its JSON holds no cards.",
-            hint="Open it in Obsidian and save it again.",
-        )
-    return canvas
 
 
 def _mappings(value: object, most: int, name: str, warnings: list[str]) -> list[dict[str, Any]]:

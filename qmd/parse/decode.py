@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from qmd import lazy
-from qmd.errors import DecodeError
+from qmd import lazy, libraries
+from qmd.engine_text import engine_text
+from qmd.errors import DamagedFileError, DecodeError
 from qmd.records import dataclass
 from qmd.values.text import replace_halves
 
@@ -138,6 +140,31 @@ def decode(data: bytes) -> Decoded:
         if japanese is not None:
             return Decoded(japanese, "iso2022_jp")
     return Decoded(text, "utf-8")
+
+
+def text_if_any(data: bytes) -> str | None:
+    """The text of a file, as `decode` has it; None if the bytes are no text."""
+    try:
+        return decode(data).text
+    except DecodeError:
+        return None
+
+
+def json_object(text: str, *, damaged: str, other: str, hint: str) -> Mapping[str, Any]:
+    """
+    The object of a text in JSON; an empty one of a blank text.
+
+    Raises:
+        DamagedFileError: It is no JSON (the sentence ``damaged``, with the field ``error``), or of
+            another kind (``other``).
+    """
+    try:
+        value = libraries.json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(engine_text(damaged, error=error), hint=hint) from error
+    if not isinstance(value, dict):
+        raise DamagedFileError(other, hint=hint)
+    return value
 
 
 def encoding_of(data: bytes) -> str:

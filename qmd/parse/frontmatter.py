@@ -6,12 +6,11 @@ import itertools
 import json
 import math
 import re
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from typing import Any, NamedTuple
 
-from qmd import lazy, parse
+from qmd import lazy, libraries, parse
 from qmd.parse.markdown import Outline
 from qmd.records import dataclass, field
 from qmd.values.properties import MAX_KEY, fold_key
@@ -205,19 +204,13 @@ def _unquoted(text: str) -> str:
 
 
 def _toml(source: str, end: int) -> Frontmatter:
-    # Few files have TOML, and the parser takes as long to import as the rest of this module.
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
     if len(source) > MAX_TOML_CHARACTERS:
         return _unread("The frontmatter is over 32 KiB and was not read.", end)
     if _LONG_TOML_KEY.search(source):
         # The parser's time grows with the square of a dotted key's length.
         return _unread("The frontmatter is nested too deeply and was not read.", end)
     try:
-        value = tomllib.loads(_LINE_END.sub("\n", source), parse_float=_WrittenNumber)
+        value = libraries.tomllib.loads(_LINE_END.sub("\n", source), parse_float=_WrittenNumber)
         return Frontmatter(
             {key: _toml_value(item, key in NAMES) for key, item in value.items()}, end
         )

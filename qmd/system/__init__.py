@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from qmd.system import memory as memory
     from qmd.system import plugins as plugins
     from qmd.system import running as running
+    from qmd.system import temporary as temporary
     from qmd.system import web as web
 
 __getattr__ = lazy.load(__name__)

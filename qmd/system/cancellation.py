@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 from qmd.errors import RequestEndedError
+
+T = TypeVar("T")
 
 
 class Cancellation:
@@ -38,11 +41,9 @@ class Cancellation:
             for interrupt in self._interrupts:
                 interrupt()
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
+    def active(self) -> AbstractContextManager[None]:
         """Let this cancellation cancel the work of the block."""
-        with _set(self):
-            yield
+        return in_block(_current, self)
 
     def add(self, interrupt: Callable[[], None]) -> None:
         """Call ``interrupt`` at every `cancel` from now on."""
@@ -79,17 +80,16 @@ def interruptible(interrupt: Callable[[], None]) -> Iterator[None]:
         current.remove(interrupt)
 
 
-@contextmanager
-def uninterrupted() -> Iterator[None]:
+def uninterrupted() -> AbstractContextManager[None]:
     """Let the block run to its end, even if the work is cancelled."""
-    with _set(None):
-        yield
+    return in_block(_current, None)
 
 
 @contextmanager
-def _set(cancellation: Cancellation | None) -> Iterator[None]:
-    token = _current.set(cancellation)
+def in_block(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Let a variable of this thread's work have a value in the block."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _current.reset(token)
+        variable.reset(token)

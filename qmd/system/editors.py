@@ -107,19 +107,18 @@ def editor_command(editor: str, path: Path, line: int) -> list[str]:
 def check_editor(editor: str | None) -> Check:
     """The finding of `qmd doctor`: whether the program that `qmd edit` starts exists."""
     if not editor:
-        return Check("editor", "ok", "Not set; 'qmd edit' needs one, such as vscode or vim")
+        return Check.ok("editor", "Not set; 'qmd edit' needs one, such as vscode or vim")
     try:
         program = editor_command(editor, Path("note.md"), 1)[0]
     except ConfigError as error:
-        return Check("editor", "warning", str(error), error.hint)
+        return Check.warning("editor", str(error), error.hint)
     if shutil.which(program) is None:
-        return Check(
+        return Check.warning(
             "editor",
-            "warning",
             f"The editor {editor!r} cannot be started: there is no program {program!r}.",
             f"Install {program!r}, or name another editor: the setting editor, or QMD_EDITOR.",
         )
-    return Check("editor", "ok", f"'qmd edit' starts {program}")
+    return Check.ok("editor", f"'qmd edit' starts {program}")
 
 
 def _arguments(words: list[str]) -> tuple[str, ...]:

@@ -30,7 +30,27 @@ def log_file() -> Path:
     return user_dir("state") / "server.log"
 
 
-class LogWriter:
+class _LogFile:
+    """A log file that is open, unless its descriptor is -1."""
+
+    def __init__(self, path: Path, descriptor: int = -1) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _is_current(self) -> bool:
+        """Whether the open file still has the path: another process may have renamed it."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+        except OSError:
+            return False
+
+
+class LogWriter(_LogFile):
     """
     Appends lines to a log file. For one thread at a time; other processes may write, too.
 
@@ -39,10 +59,9 @@ class LogWriter:
 
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
         """Raises OSError if the file cannot be written."""
-        self._path = path
         self._max_bytes = max_bytes
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._descriptor = _open(path)
+        super().__init__(path, _open(path))
 
     def write(self, line: str) -> None:
         """Append a line, which must not contain a line end. Raises OSError."""
@@ -53,29 +72,16 @@ class LogWriter:
             self._reopen()
         os.write(self._descriptor, data)
 
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
     def _rotate(self, needed: int) -> None:
         """Rename the file, unless another process has done so meanwhile."""
         lock = libraries.filelock.FileLock(f"{self._path}.lock", timeout=1.0, mode=0o600)
         with suppress(libraries.filelock.Timeout), lock:
             self._reopen()
             if os.fstat(self._descriptor).st_size + needed > self._max_bytes:
-                os.close(self._descriptor)  # Windows renames no open file
-                self._descriptor = -1
+                self.close()  # Windows renames no open file
                 with suppress(OSError):  # on Windows another process has it open: it grows
                     _rename_all(self._path)
                 self._reopen()
-
-    def _is_current(self) -> bool:
-        """Whether the open file still has the path: another process may have renamed it."""
-        try:
-            return os.path.samestat(os.fstat(self._descriptor), self._path.stat())
-        except OSError:
-            return False
 
     def _reopen(self) -> None:
         self.close()
@@ -107,32 +113,20 @@ def files_of_log(path: Path) -> list[Path]:
     return [each for each in (*renamed, path) if each.is_file()]
 
 
-class LogReader:
+class LogReader(_LogFile):
     """Reads the lines that are appended to a log file, also after it was renamed."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._descriptor = -1
+        super().__init__(path)
         self._rest = b""
 
     def lines(self) -> Iterator[str]:
         """The whole lines that were appended since the last call; at the first call, all."""
         yield from self._more()
-        try:
-            is_current = self._descriptor >= 0 and os.path.samestat(
-                os.fstat(self._descriptor), self._path.stat()
-            )
-        except OSError:
-            is_current = False
-        if not is_current:
+        if not self._is_current():
             yield from self._more()  # what was written before it was renamed
             self._open()
             yield from self._more()
-
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
     def _open(self) -> None:
         with suppress(FileNotFoundError):

@@ -16,7 +16,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -78,23 +78,9 @@ def announce(database: DatabaseLocation, server: RunningServer) -> bool:
     other = find(database)
     if other is not None and other.pid != server.pid and answers(other):
         return False
-    path = file_for(database)
-    entry = {
-        "url": server.url,
-        "pid": server.pid,
-        "token": server.token,
-        "version": server.version,
-        "guard": server.guard,
-        "started": _start_ticks(server.pid),
-        "command": server.command,
-    }
-    temporary = path.with_name(f"{path.name}.{server.pid}")
-    temporary.unlink(missing_ok=True)  # a killed process with the same id may have left it
-    # O_EXCL, because in a shared directory another user may create a file of this name.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(entry, file)
-    temporary.replace(path)  # no reader sees half of the file
+    entry = {**asdict(server), "started": _start_ticks(server.pid)}
+    with system.temporary.private_file(file_for(database)) as file:  # no reader sees half of it
+        file.write(json.dumps(entry).encode())
     return True
 
 

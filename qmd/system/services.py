@@ -23,6 +23,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from qmd.errors import InputError, QmdError
+from qmd.system.temporary import private_file
 from qmd.system.user_dirs import user_dir
 
 Command = tuple[str, ...]
@@ -426,17 +427,10 @@ def is_active(manager: Manager, service_name: str) -> bool:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Write a file that only the user may read, at once: its environment may hold a token."""
+    """Write a file that only the user may read: its environment may hold a token."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f"{file.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-        temporary.replace(file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with private_file(file) as stream:
+        stream.write(content)
 
 
 def _run(steps: Iterable[Step]) -> None:

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
+
+from qmd.system.cancellation import in_block
 
 if TYPE_CHECKING:
     from qmd.values.proposed import Confirm
@@ -62,13 +64,9 @@ def current_face() -> str:
 def in_session(session: str, *, face: str | None = None) -> Iterator[None]:
     """Let all changes of the block belong to a session; ``face``: None for that of the process."""
     printable = "".join(each if each.isprintable() else "?" for each in session)
-    token = _current.set(printable.encode("utf-8", "replace").decode()[:MAX_LENGTH])
-    face_token = _current_face.set(face)
-    try:
+    name = printable.encode("utf-8", "replace").decode()[:MAX_LENGTH]
+    with in_block(_current, name), in_block(_current_face, face):
         yield
-    finally:
-        _current.reset(token)
-        _current_face.reset(face_token)
 
 
 _confirm: ContextVar[Confirm | None] = ContextVar("qmd_confirm", default=None)
@@ -79,11 +77,6 @@ def current_confirm() -> Confirm | None:
     return _confirm.get()
 
 
-@contextmanager
-def confirming(confirm: Confirm) -> Iterator[None]:
+def confirming(confirm: Confirm) -> AbstractContextManager[None]:
     """Ask ``confirm`` before each write of the block, with the limits of an agent's writes."""
-    token = _confirm.set(confirm)
-    try:
-        yield
-    finally:
-        _confirm.reset(token)
+    return in_block(_confirm, confirm)

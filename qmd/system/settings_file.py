@@ -10,10 +10,10 @@ import errno
 import os
 import re
 import stat
-import sys
 from pathlib import Path
 from typing import Any
 
+from qmd import libraries
 from qmd.errors import InputError, QmdError
 from qmd.system.beneath import READ
 
@@ -72,14 +72,8 @@ def toml_values(text: str) -> dict[str, Any]:
         end = word.end() if word[1] else -1
         if parts > _MAX_PARTS:
             raise ValueError("it has a key of too many parts")
-    # Most runs read no file of settings, and the parser takes 2 ms to import.
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
     try:
-        return tomllib.loads(text.removeprefix("\ufeff"))
+        return libraries.tomllib.loads(text.removeprefix("\ufeff"))
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 

@@ -1,5 +1,5 @@
 """
-Names for what is written beside its target first, and removal of what killed processes left.
+What is written beside its target first, and removal of what killed processes left.
 
 A process that is killed cannot remove what it wrote, and a copy of a database may be large.
 """
@@ -12,8 +12,10 @@ import re
 import shutil
 import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from qmd.system.running import is_alive
 
@@ -43,6 +45,22 @@ def temporary_beside(target: Path) -> Path:
     name = f".{target.name}.{os.getpid()}-{next(_numbers)}.tmp"
     _names_in_use.add(name)
     return target.with_name(name)
+
+
+@contextmanager
+def private_file(target: Path) -> Iterator[BinaryIO]:
+    """A file that only the user may read; it takes the place of ``target`` when it is whole."""
+    temporary = temporary_beside(target)
+    # O_EXCL, because in a shared directory another user may create a file of this name.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
 
 
 def _remove_leftover(path: Path, pid: int) -> None:

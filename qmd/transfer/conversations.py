@@ -22,7 +22,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-from qmd.errors import FileAccessError, InputError
+from qmd.errors import FileAccessError, InputError, file_access
 from qmd.files.vault import file_name_of, harmless_name
 from qmd.parse.convert.in_note import (
     code_in_note,
@@ -313,18 +313,15 @@ def _too_large(file: Path) -> InputError:
 
 def _lines(file: Path) -> Iterator[Mapping[str, Any]]:
     """The objects of a file with one in each line; lines that are none are left out."""
-    try:
-        with file.open("rb") as opened:
-            read = 0
-            while line := opened.readline(_MAX_LINE + 1):
-                read += len(line)
-                if read > MAX_BYTES:
-                    raise _too_large(file)
-                if len(line) <= _MAX_LINE:
-                    with suppress(ValueError, RecursionError):
-                        yield _mapping(json.loads(line))
-    except OSError as error:
-        raise FileAccessError(str(file), error, reading=True) from error
+    with file_access(str(file), reading=True), file.open("rb") as opened:
+        read = 0
+        while line := opened.readline(_MAX_LINE + 1):
+            read += len(line)
+            if read > MAX_BYTES:
+                raise _too_large(file)
+            if len(line) <= _MAX_LINE:
+                with suppress(ValueError, RecursionError):
+                    yield _mapping(json.loads(line))
 
 
 # --- the programs --------------------------------------------------------------------

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from qmd.errors import ConflictError, InputError, NotFoundError, StoreError
 from qmd.system import clock
 from qmd.system.beneath import READ, open_beneath
-from qmd.system.temporary import temporary_beside
+from qmd.system.temporary import private_file, temporary_beside
 from qmd.values import transfer
 from qmd.values.wire import to_wire
 
@@ -187,13 +187,11 @@ def writing(target: Path, *, force: bool) -> Iterator[Put]:
     temporary = temporary_beside(target)
     try:
         if is_archive:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with (
-                os.fdopen(descriptor, "wb") as file,
+                private_file(target) as file,
                 zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
             ):
                 yield archive.writestr
-            temporary.replace(target)
         else:
             temporary.mkdir(mode=0o700)
             yield partial(_put_in_folder, temporary)
@@ -205,10 +203,7 @@ def writing(target: Path, *, force: bool) -> Iterator[Put]:
             hint="Check the directory, its permissions and its free space.",
         ) from error
     finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            temporary.unlink(missing_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager

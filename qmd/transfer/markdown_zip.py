@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple
+from typing import IO, NamedTuple
 
 from qmd.errors import DecodeError, InputError, NotFoundError, StoreError
 from qmd.files.writing.directories import make_directories, open_directory
@@ -321,7 +321,7 @@ class _Unpacking:
             is_whole = False
             try:
                 with os.fdopen(descriptor, "wb") as file:
-                    self._bytes += _copy(self._pieces(archive, entry), file)
+                    self._bytes += sum(map(file.write, self._pieces(archive, entry)))
                 _set_time(place, entry.info, directory)
                 is_whole = True
             finally:
@@ -400,10 +400,6 @@ def _place(path: Path) -> Iterator[tuple[str, int | None]]:
         yield path.name, directory
     finally:
         os.close(directory)
-
-
-def _copy(pieces: Iterator[bytes], file: BinaryIO) -> int:
-    return sum(file.write(piece) for piece in pieces)
 
 
 def _set_time(place: str, info: zipfile.ZipInfo, directory: int | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
+from qmd.engine_text import engine_text
 from qmd.records import dataclass, field
 from qmd.values.facts import Describe, Inline, Name, NotSent, OmitDefault, Range
 
@@ -353,12 +354,38 @@ class CleanupReport:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding of `qmd doctor`."""
+    """
+    One finding of `qmd doctor`.
+
+    The classmethods make one whose message and remedy may have fields in braces.
+    """
 
     name: str
     status: Literal["ok", "warning", "error"]
     message: str
     remedy: str | None = None
+
+    @classmethod
+    def ok(cls, name: str, message: str, /, **fields: object) -> Check:
+        return cls(name, "ok", _filled(message, fields))
+
+    @classmethod
+    def warning(
+        cls, name: str, message: str, remedy: str | None = None, /, **fields: object
+    ) -> Check:
+        return cls(name, "warning", _filled(message, fields), remedy and _filled(remedy, fields))
+
+    @classmethod
+    def error(
+        cls, name: str, message: str, remedy: str | None = None, /, **fields: object
+    ) -> Check:
+        return cls(name, "error", _filled(message, fields), remedy and _filled(remedy, fields))
+
+
+def _filled(text: str, fields: Mapping[str, object]) -> str:
+    """A sentence with those of the fields that it names."""
+    named = {name: value for name, value in fields.items() if f"{{{name}}}" in text}
+    return engine_text(text, **named) if named else text
 
 
 @dataclass(frozen=True, slots=True)

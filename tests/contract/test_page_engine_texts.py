@@ -83,6 +83,11 @@ def _sentences(tree: ast.Module) -> Iterator[str]:
                 yield from map(_template, node.args[:1])
             elif node.func.id == "Check":
                 yield from map(_template, node.args[2:])
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("ok", "warning", "error"):  # of a check, whose name comes first
+                yield from map(_template, node.args[1:])
+            elif node.func.attr in ("_warning", "_error"):
+                yield from map(_template, node.args)
         elif (
             isinstance(node, (ast.Constant, ast.JoinedStr))
             and id(node) not in parts

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 _CONTEXT_LINES = 3
@@ -135,16 +135,20 @@ def merge(base: str | None, mine: str, theirs: str) -> list[Part]:
     """
     new_mine, new_theirs = _lines(mine), _lines(theirs)
     if base is None:
-        return _without_base(new_mine, new_theirs)
-    old = _lines(base)
-    in_mine, in_theirs = dict(_kept(old, new_mine)), dict(_kept(old, new_theirs))
-    kept = [(at, in_mine[at], in_theirs[at]) for at in sorted(in_mine) if at in in_theirs]
+        pairs = list(_kept(new_mine, new_theirs))
+        old = [new_mine[at] for at, _ in pairs]
+        kept = [(number, *pair) for number, pair in enumerate(pairs)]
+    else:
+        old = _lines(base)
+        in_mine, in_theirs = dict(_kept(old, new_mine)), dict(_kept(old, new_theirs))
+        kept = [(at, in_mine[at], in_theirs[at]) for at in sorted(in_mine) if at in in_theirs]
     parts = _Parts()
     before = (0, 0, 0)
     for place in (*kept, (len(old), len(new_mine), len(new_theirs))):
         spans = tuple(slice(start, end) for start, end in zip(before, place, strict=True))
         runs = old[spans[0]], new_mine[spans[1]], new_theirs[spans[2]]
-        parts.add(_changed(*map("".join, runs)))
+        part = _changed(*map("".join, runs))
+        parts.add(replace(part, kind="conflict") if base is None and runs != ([], [], []) else part)
         if place[0] < len(old):
             line = old[place[0]]
             parts.add(Part("same", line, line, line))
@@ -192,19 +196,6 @@ def _changed(base: str, mine: str, theirs: str) -> Part:
     if mine == base:
         return Part("theirs", base, mine, theirs)
     return Part("mine" if theirs == base else "conflict", base, mine, theirs)
-
-
-def _without_base(mine: list[str], theirs: list[str]) -> list[Part]:
-    parts = _Parts()
-    at = other = 0
-    for own_line, other_line in (*_kept(mine, theirs), (len(mine), len(theirs))):
-        left, right = "".join(mine[at:own_line]), "".join(theirs[other:other_line])
-        parts.add(Part("conflict" if left or right else "same", "", left, right))
-        if own_line < len(mine):
-            line = mine[own_line]
-            parts.add(Part("same", line, line, line))
-        at, other = own_line + 1, other_line + 1
-    return parts.finished()
 
 
 class _Parts:

@@ -141,10 +141,8 @@ class NoteEditor:
             draft = self._draft(note, present, edit, if_docid)
             return draft.content
 
-        try:
+        with errors.file_access(note.file):
             written = self._files.rewrite(note.place, content, tool=tool)
-        except OSError as error:
-            raise errors.FileAccessError(note.file, error) from error
         return EditedNote(
             file=note.file,
             docid=draft.docid,

@@ -353,7 +353,7 @@ def _at_line(tasks: dict[int, re.Match[str]], line: int) -> int:
     if line - 1 in tasks:
         return line - 1
     near = sorted(tasks, key=lambda number: abs(number - line + 1))[:_MAX_SHOWN]
-    hint = "The note has no tasks." if not near else f"Tasks: {_listed(tasks, sorted(near))}"
+    hint = _listed(tasks, sorted(near))
     raise EditError(engine_text("Line {line} is no task.", line=line), hint=hint)
 
 
@@ -371,15 +371,15 @@ def _with_text(tasks: dict[int, re.Match[str]], task: str) -> int:
         raise EditError(
             f"{len(containing)} tasks have this text, at {lines}.", hint="Give the line instead."
         )
-    hint = "The note has no tasks."
-    if tasks:
-        hint = f"Tasks: {_listed(tasks, sorted(tasks)[:_MAX_SHOWN])}"
+    hint = _listed(tasks, sorted(tasks)[:_MAX_SHOWN])
     raise EditError(engine_text("The note has no task {words}.", words=f"{words!r}"), hint=hint)
 
 
 def _listed(tasks: dict[int, re.Match[str]], numbers: list[int]) -> str:
+    """The hint that shows some of the tasks of a note."""
     texts = ((number + 1, (tasks[number]["text"] or "")[:80]) for number in numbers)
-    return "; ".join(f"line {line}: {text}" for line, text in texts)
+    listed = "; ".join(f"line {line}: {text}" for line, text in texts)
+    return f"Tasks: {listed}" if listed else "The note has no tasks."
 
 
 # --- facts ------------------------------------------------------------------------------
@@ -445,11 +445,10 @@ def with_fact(text: str, line: str) -> str:
     A line with the same category and text is replaced.
     """
     new = _observed(line)
-    parsed = outline(text, frontmatter.split(text).body_start)
-    for number, match in notation.observation_lines(parsed):
-        each = notation.observation_of(number + 1, match)
+    parsed, facts = _facts(text)
+    for number, each in facts.items():
         if (each.category, each.text) == (new.category, new.text):
-            if _same(each, new):
+            if (each.context, each.expires) == (new.context, new.expires):
                 return text
             start = parsed.starts[number]
             end = start + len(parsed.lines[number].rstrip("\r\n"))
@@ -470,12 +469,9 @@ def new_note(title: str, line: str) -> str:
 def line_of(text: str, line: str) -> Observation | None:
     """The fact of a note that says the same as a line; None without one."""
     new = _observed(line)
-    parsed = outline(text, frontmatter.split(text).body_start)
-    for number, match in notation.observation_lines(parsed):
-        each = notation.observation_of(number + 1, match)
-        if (each.category, each.text) == (new.category, new.text):
-            return each
-    return None
+    facts = _facts(text)[1].values()
+    same = (each for each in facts if (each.category, each.text) == (new.category, new.text))
+    return next(same, None)
 
 
 def without_fact(text: str, fact: str) -> str:
@@ -489,11 +485,7 @@ def without_fact(text: str, fact: str) -> str:
         EditError: There is no such fact, or more than one.
     """
     words = " ".join(fact.split())
-    parsed = outline(text, frontmatter.split(text).body_start)
-    facts = {
-        number: notation.observation_of(number + 1, each)
-        for number, each in notation.observation_lines(parsed)
-    }
+    parsed, facts = _facts(text)
     same = [
         number
         for number, each in facts.items()
@@ -519,14 +511,19 @@ def without_fact(text: str, fact: str) -> str:
     return text[:start] + text[ends[0] if ends else len(text) :]
 
 
+def _facts(text: str) -> tuple[Outline, dict[int, Observation]]:
+    """The outline of a text, and its facts by the number of the line, from 0."""
+    parsed = outline(text, frontmatter.split(text).body_start)
+    return parsed, {
+        number: notation.observation_of(number + 1, match)
+        for number, match in notation.observation_lines(parsed)
+    }
+
+
 def _observed(line: str) -> Observation:
     match = notation.OBSERVATION.match(line)
     assert match is not None, line
     return notation.observation_of(1, match)
-
-
-def _same(one: Observation, other: Observation) -> bool:
-    return (one.context, one.expires) == (other.context, other.expires)
 
 
 def _one_line(text: str) -> str:

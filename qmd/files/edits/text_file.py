@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from qmd.engine_text import engine_text
 from qmd.errors import DecodeError, EditError
-from qmd.parse.decode import decode, written_encoding
+from qmd.parse.decode import decode, text_if_any, written_encoding
 
 _BOMS = (
     codecs.BOM_UTF8,
@@ -87,11 +87,7 @@ class TextFile:
                 ),
                 hint="Leave the character out, or save the note as UTF-8 first.",
             )
-        try:
-            is_read_back = decode(data).text == text
-        except DecodeError:
-            is_read_back = False
-        if not is_read_back:
+        if text_if_any(data) != text:
             raise EditError(
                 f"With this text {self.name} would no longer be read as {self.encoding}.",
                 hint="Save the note as UTF-8 first.",
@@ -153,7 +149,5 @@ class UniformText:
 
 def shown_text(data: bytes) -> str:
     """The text of a file for a diff; of a file that is no text, how long it is."""
-    try:
-        return decode(data).text
-    except DecodeError:
-        return f"({len(data):,} bytes that are no text)"
+    text = text_if_any(data)
+    return f"({len(data):,} bytes that are no text)" if text is None else text

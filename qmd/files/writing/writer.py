@@ -639,11 +639,10 @@ def one_move_at_a_time(database: DatabaseLocation) -> Iterator[None]:
     """
     lock = libraries.filelock.FileLock(str(lock_beside(database, ".moves.lock")))
     _acquire(lock)
-    token = _held.set(lock)
     try:
-        yield
+        with cancellation.in_block(_held, lock):
+            yield
     finally:
-        _held.reset(token)
         lock.release()
 
 

@@ -148,18 +148,23 @@ class Blocks:
         self,
         *,
         title: str | None = None,
+        title_is_heading: bool = False,
         date: str | None = None,
         properties: Mapping[str, object] | None = None,
         warnings: Iterable[str] = (),
         encoding: str = "utf-8",
     ) -> Converted:
-        """All blocks as one text, with what is known of the document."""
+        """
+        All blocks as one text, with what is known of the document.
+
+        ``title_is_heading``: without another title it is the main heading.
+        """
         text = "".join(self._pieces) + "\n" if self._pieces else ""
         anchors = tuple(each for each in self._anchors if each.start_char < len(text))
         return Converted(
             text,
             anchors,
-            " ".join(title.split()) or None if title else None,
+            " ".join((title or "").split()) or (main_heading(text) if title_is_heading else None),
             date,
             {key: value for key, value in (properties or {}).items() if value},
             limit_warnings((*warnings, *self.warnings)),
@@ -717,10 +722,6 @@ def rewrite_matches(
 
 def indent_of(line: str) -> int:
     """The columns of white space before a line's text."""
-    return len(line) - len(line.lstrip(" ")) if "\t" not in line else _columns(line)
-
-
-def _columns(line: str) -> int:
     return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(8))
 
 

@@ -244,7 +244,7 @@ class ElementWriter:
         enter = _ENTER.get(name)
         if name in _BLOCKS:
             self._begin_block()
-        return enter(self, element, name) if enter else True
+        return enter is None or enter(self, element, name) is not False
 
     def _leave(self, element: Element) -> None:
         name = local_name(element)
@@ -327,13 +327,12 @@ class ElementWriter:
 
     # What begins.
 
-    def _enter_pre(self, element: Element, name: str) -> bool:
+    def _enter_pre(self, element: Element, name: str) -> None:
         if self._cells:
             self._code = []
         else:
             self._pre = []
             self._pre_language = _language(element)
-        return True
 
     def _enter_in_code(self, element: Element, name: str, code: list[str]) -> bool:
         if name == "br":
@@ -346,10 +345,9 @@ class ElementWriter:
         if code and not code[-1].endswith("\n"):
             code.append("\n")
 
-    def _enter_code(self, element: Element, name: str) -> bool:
+    def _enter_code(self, element: Element, name: str) -> None:
         if not self._heading:
             self._code = []
-        return True
 
     def _enter_link(self, element: Element, name: str) -> bool:
         if self._heading and _is_permalink(element):
@@ -360,15 +358,13 @@ class ElementWriter:
             self._parts, self._emphasis = [], Counter()
         return True
 
-    def _enter_emphasis(self, element: Element, name: str) -> bool:
+    def _enter_emphasis(self, element: Element, name: str) -> None:
         if self._is_note:
             self._emphasis[_EMPHASIS[name]] += 1
-        return True
 
-    def _enter_heading(self, element: Element, name: str) -> bool:
+    def _enter_heading(self, element: Element, name: str) -> None:
         if not self._cells:
             self._heading = _HEADINGS[name]
-        return True
 
     def _enter_break(self, element: Element, name: str) -> bool:
         self._mark(" " if self._cells or self._heading or self._links else "\n")
@@ -403,11 +399,10 @@ class ElementWriter:
                 self._text(f" {label} ")
         return False
 
-    def _enter_raised(self, element: Element, name: str) -> bool:
+    def _enter_raised(self, element: Element, name: str) -> None:
         text = element.text or ""
         if not len(element) and _NUMBER.fullmatch(text.strip()) and self._parts:
             self._text("^")
-        return True
 
     def _enter_math(self, element: Element, name: str) -> bool:
         source = element.get("alttext")
@@ -420,27 +415,25 @@ class ElementWriter:
         self._formula(source, "$$" if element.get("display") == "block" else "$")
         return False
 
-    def _enter_list(self, element: Element, name: str) -> bool:
+    def _enter_list(self, element: Element, name: str) -> None:
         number: int | None = None
         if name == "ol":
             start = element.get("start") or "1"
             number = int(start) if re.fullmatch(r"\d{1,8}", start) else 1
         self._lists.append(number)
         self._items.append("list")
-        return True
 
-    def _enter_item(self, element: Element, name: str) -> bool:
+    def _enter_item(self, element: Element, name: str) -> None:
         if name == "dt":
             self._close_definition()
         if self._cells:
             self._text(" ")
-            return True
+            return
         number = self._lists[-1] if self._lists else None
         if number is not None:
             self._lists[-1] = number + 1
         self._blocks.open_item("-" if number is None or name != "li" else f"{number}.")
         self._items.append(name)
-        return True
 
     def _close_definition(self) -> None:
         """A term ends the definition of the term before it, which is in one item with it."""
@@ -448,30 +441,27 @@ class ElementWriter:
             self._items.pop()
             self._blocks.close()
 
-    def _enter_quote(self, element: Element, name: str) -> bool:
+    def _enter_quote(self, element: Element, name: str) -> None:
         if not self._cells:
             self._blocks.open_quote()
             self._items.append(name)
-        return True
 
     def _enter_rule(self, element: Element, name: str) -> bool:
         if not self._cells and not self._blocks.is_empty:
             self._blocks.markdown("* * *")
         return False
 
-    def _enter_table(self, element: Element, name: str) -> bool:
+    def _enter_table(self, element: Element, name: str) -> None:
         facts = self._facts.get(element)
         shows_data = facts is not None and facts.shows_data and not self._cells
         if element.get("role") in ("presentation", "none"):
             shows_data = False
         self._tables.append(SpannedTable() if shows_data else None)
-        return True
 
-    def _enter_row(self, element: Element, name: str) -> bool:
+    def _enter_row(self, element: Element, name: str) -> None:
         table = self._tables[-1] if self._tables else None
         if table is not None and not self._cells:
             table.begin_row(element.getparent())
-        return True
 
     def _enter_cell(self, element: Element, name: str) -> bool:
         if _LINE_NUMBERS.search(element.get("class") or ""):
@@ -567,7 +557,8 @@ class ElementWriter:
         return parts.path  # a heading is found by its text, never by its id
 
 
-_ENTER: dict[str, Callable[[ElementWriter, Element, str], bool]] = {
+#: What begins an element; False if nothing in it is to be read.
+_ENTER: dict[str, Callable[[ElementWriter, Element, str], bool | None]] = {
     **dict.fromkeys(_HEADINGS, ElementWriter._enter_heading),
     **dict.fromkeys(_CODE, ElementWriter._enter_code),
     **dict.fromkeys(_EMPHASIS, ElementWriter._enter_emphasis),
@@ -605,17 +596,8 @@ def _span(element: Element, name: str, *, zero: int = 1) -> int:
 
 def walk(root: Element) -> Iterator[tuple[Element, bool]]:
     """Each element, with True when it begins and False when it ends; of any depth."""
-    stack = [(root, iter(root))]
-    yield root, True
-    while stack:
-        element, children = stack[-1]
-        child = next(children, None)
-        if child is None:
-            stack.pop()
-            yield element, False
-        else:
-            yield child, True
-            stack.append((child, iter(child)))
+    for event, element in etree.iterwalk(root, events=("start", "end")):
+        yield element, event == "start"
 
 
 def table_facts(root: Element) -> dict[Element, TableFacts]:

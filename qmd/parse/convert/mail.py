@@ -23,12 +23,12 @@ from email.utils import getaddresses, parsedate_to_datetime
 from itertools import islice
 from typing import NamedTuple
 
-from qmd.errors import DamagedFileError, DecodeError
+from qmd.errors import DamagedFileError
 from qmd.parse.convert.blocks import Blocks, inert
 from qmd.parse.convert.html import html_text, html_tree
 from qmd.parse.convert.html_blocks import ElementWriter
 from qmd.parse.converted import Converted
-from qmd.parse.decode import decode
+from qmd.parse.decode import text_if_any
 
 #: Messages of a mailbox, parts of a message, and messages inside each other that are read.
 MAX_MESSAGES = 50_000
@@ -443,11 +443,7 @@ def _text(part: Message) -> str:
     try:
         return data.decode(part.get_content_charset("utf-8")).replace("\0", "\ufffd")
     except (LookupError, UnicodeError, ValueError):
-        pass
-    try:
-        return decode(data).text
-    except DecodeError:
-        return ""
+        return text_if_any(data) or ""
 
 
 def _without_signature_mark(text: str) -> str:

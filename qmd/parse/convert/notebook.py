@@ -6,14 +6,12 @@ Each cell is an anchor. Pictures are left out. Source: the nbformat schema, vers
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 
-from qmd.errors import DamagedFileError
 from qmd.parse.convert.blocks import Blocks
 from qmd.parse.converted import Converted
-from qmd.parse.decode import decode
+from qmd.parse.decode import decode, json_object
 from qmd.parse.markdown import closed
 from qmd.values.text import replace_halves
 
@@ -34,7 +32,12 @@ def convert(path: str, data: bytes) -> Converted:
         DecodeError: The bytes are no text.
         DamagedFileError: They are no notebook.
     """
-    notebook = _notebook(decode(data).text)
+    notebook = json_object(
+        decode(data).text,
+        damaged="The file is no notebook: its JSON cannot be read ({error}).",
+        other="The file is no notebook: its JSON holds no cells.",
+        hint="Open it in Jupyter and save it again.",
+    )
     metadata = _mapping(notebook.get("metadata"))
     language = _text(
         _mapping(metadata.get("language_info")).get("name")
@@ -51,24 +54,6 @@ def convert(path: str, data: bytes) -> Converted:
         blocks.anchor("cell", str(number))
         _write(blocks, _mapping(cell), language)
     return blocks.converted(title=_text(metadata.get("title")))
-
-
-def _notebook(text: str) -> Mapping[str, object]:
-    if not text.strip():
-        return {}
-    try:
-        notebook = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DamagedFileError(
-            f"The file is no notebook: its JSON cannot be read ({error}).",
-            hint="Open it in Jupyter and save it again.",
-        ) from error
-    if not isinstance(notebook, dict):
-        raise DamagedFileError(
-            "The file is no notebook: its JSON holds no cells.",
-            hint="Open it in Jupyter and save it again.",
-        )
-    return notebook
 
 
 def _cells(notebook: Mapping[str, object]) -> list[object]:

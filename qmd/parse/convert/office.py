@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from datetime import datetime, timedelta
 from io import BytesIO
 from itertools import chain, islice
@@ -68,6 +68,17 @@ class About:
             self.properties.setdefault("author", text)
         elif name in ("description", "subject"):
             self.properties.setdefault("description", text)
+
+    def converted(
+        self, blocks: Blocks, *, title: str = "", title_is_heading: bool = False
+    ) -> Converted:
+        """The whole file; ``title``, or its main heading, where it names none itself."""
+        return blocks.converted(
+            title=self.title or title,
+            title_is_heading=title_is_heading,
+            date=self.date,
+            properties=self.properties,
+        )
 
 
 def relations(archive: Archive, part: str) -> dict[str, tuple[str, str]]:
@@ -134,6 +145,22 @@ def child(element: Element | None, name: str) -> Element | None:
     return next(children(element, name), None)
 
 
+def nearest(
+    root: Element | None, names: Set[str], enters: Callable[[str], bool]
+) -> Iterator[Element]:
+    """The elements with one of these names, none inside another; ``enters`` says where to look."""
+    if root is None:
+        return
+    walker = etree.iterwalk(root, events=("start",))
+    next(walker)  # the root itself
+    for _, element in walker:
+        name = xml_name(element)
+        if name in names:
+            yield element
+        if name in names or not enters(name):
+            walker.skip_subtree()
+
+
 # --- workbooks: ECMA-376, part 1, SpreadsheetML -----------------------------------------
 # Each sheet becomes tables, in pieces that fit into one chunk. Each piece is an anchor: the name of
 # its sheet and the range of its cells. Cells show the values that were computed when the file was
@@ -174,8 +201,7 @@ def convert_sheets(path: str, data: bytes) -> Converted:
     blocks = Blocks()
     for name, part in islice(workbook.sheets(), MAX_SHEETS):
         write_sheet(blocks, name, workbook.rows(part))
-    about = About(archive, "docProps/core.xml")
-    return blocks.converted(title=about.title, date=about.date, properties=about.properties)
+    return About(archive, "docProps/core.xml").converted(blocks)
 
 
 def write_sheet(blocks: Blocks, name: str, rows: Iterator[SheetRow]) -> None:
@@ -605,6 +631,7 @@ def _column(letters: str) -> int:
 #: Slides that are read.
 MAX_SLIDES = 5000
 
+_SHAPES = frozenset(("sp", "tbl", "relIds", "chart"))
 _TITLES = frozenset(("title", "ctrTitle"))
 #: Placeholders whose text is the same on all slides.
 _REPEATED = frozenset(("dt", "ftr", "sldNum", "hdr", "sldImg"))
@@ -628,10 +655,7 @@ def convert_slides(path: str, data: bytes) -> Converted:
         blocks.anchor("slide", str(number))
         title = _Slide(archive, name, blocks).write()
         first_title = first_title or title
-    about = About(archive, "docProps/core.xml")
-    return blocks.converted(
-        title=about.title or first_title, date=about.date, properties=about.properties
-    )
+    return About(archive, "docProps/core.xml").converted(blocks, title=first_title)
 
 
 def _slides(archive: Archive) -> Iterator[str]:
@@ -714,15 +738,7 @@ class _Slide:
 
 def _shapes(root: Element | None) -> Iterator[Element]:
     """What may hold text: shapes, tables, diagrams and charts, also those in groups."""
-    stack = [iter(()) if root is None else iter(root)]
-    while stack:
-        element = next(stack[-1], None)
-        if element is None:
-            stack.pop()
-        elif xml_name(element) in ("sp", "tbl", "relIds", "chart"):
-            yield element
-        elif xml_name(element) not in ("Fallback", "timing", "transition"):
-            stack.append(iter(element))
+    return nearest(root, _SHAPES, lambda name: name not in ("Fallback", "timing", "transition"))
 
 
 def _placeholder(shape: Element) -> str | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lxml import etree
+
 from qmd.errors import DamagedFileError, EncryptedFileError
 from qmd.parse.convert import blocks, office
 from qmd.parse.convert.archive import Archive
@@ -56,11 +58,7 @@ def convert(path: str, data: bytes) -> Converted:
     for part in body:
         document.write_body(part)
     document.write_notes()
-    about = office.About(archive, "meta.xml")
-    converted = document.blocks.converted(
-        title=about.title, date=about.date, properties=about.properties
-    )
-    return converted._replace(title=converted.title or blocks.main_heading(converted.markdown))
+    return office.About(archive, "meta.xml").converted(document.blocks, title_is_heading=True)
 
 
 class _OpenDocument:
@@ -199,16 +197,14 @@ class _OpenDocument:
         """The Markdown of a paragraph; text boxes in it are added to ``boxes``."""
         pieces: list[str] = []
         plain: list[str] = [paragraph.text or ""]
-        stack = [iter(paragraph)]
-        opened: list[Element] = []
-        while stack:
-            element = next(stack[-1], None)
-            if element is None:
-                stack.pop()
-                if opened:
-                    plain.append(opened.pop().tail or "")
-                continue
+        walker = etree.iterwalk(paragraph, events=("start", "end"))
+        for event, element in walker:
             name = office.xml_name(element)
+            if element is paragraph:
+                continue
+            if event == "end":
+                plain.append(element.tail or "")
+                continue
             if name == "a":
                 pieces += [blocks.inert("".join(plain)), self.linked(element)]
                 plain = []
@@ -222,31 +218,27 @@ class _OpenDocument:
                 plain.append(self.formula(element))
             elif name not in _SILENT:
                 plain.append(_blank(element) + (element.text or ""))
-                opened.append(element)
-                stack.append(iter(element))
                 continue
-            plain.append(element.tail or "")
+            walker.skip_subtree()
         return "".join([*pieces, blocks.inert("".join(plain))])
 
     def plain_text(self, element: Element) -> str:
         """All text of an element on one line."""
         pieces: list[str] = [element.text or ""]
-        stack = [iter(element)]
-        opened: list[Element] = []
-        while stack:
-            part = next(stack[-1], None)
-            if part is None:
-                stack.pop()
-                if opened:
-                    pieces.append(opened.pop().tail or "")
-            elif office.xml_name(part) in _SILENT or office.xml_name(part) == "note":
+        walker = etree.iterwalk(element, events=("start", "end"))
+        for event, part in walker:
+            name = office.xml_name(part)
+            if part is element:
+                continue
+            if event == "end":
                 pieces.append(part.tail or "")
-            elif office.xml_name(part) == "object":
-                pieces.append(self.formula(part) + (part.tail or ""))
+            elif name in _SILENT or name == "note":
+                walker.skip_subtree()
+            elif name == "object":
+                pieces.append(self.formula(part))
+                walker.skip_subtree()
             else:
                 pieces.append(_blank(part) + (part.text or ""))
-                opened.append(part)
-                stack.append(iter(part))
         return " ".join("".join(pieces).split())
 
     def linked(self, element: Element) -> str:
@@ -280,17 +272,12 @@ def _blank(element: Element) -> str:
     return " " if name in ("s", "tab", "p", "h", "list-item") else ""
 
 
+_ROW_GROUPS = frozenset(("table-header-rows", "table-rows", "table-row-group"))
+
+
 def _row_elements(table: Element) -> Iterator[Element]:
     """The rows of a table, also those that repeat on each page or are in a group."""
-    stack = [iter(table)]
-    while stack:
-        element = next(stack[-1], None)
-        if element is None:
-            stack.pop()
-        elif office.xml_name(element) == "table-row":
-            yield element
-        elif office.xml_name(element) in ("table-header-rows", "table-rows", "table-row-group"):
-            stack.append(iter(element))
+    return office.nearest(table, {"table-row"}, _ROW_GROUPS.__contains__)
 
 
 def _times(element: Element, name: str) -> int:

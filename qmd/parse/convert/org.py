@@ -67,8 +67,8 @@ class _Org(blocks.LightMarkup):
             self.line_of_block(line, text)
         elif self.drawer:
             self.line_of_drawer(text)
-        elif line.startswith("*") and _HEADING.match(line):
-            self.heading(line)
+        elif line.startswith("*") and (heading := _HEADING.match(line)):
+            self.heading(heading)
         elif text.startswith("#+"):
             self.keyword(line, text)
         elif text.startswith("|"):
@@ -83,10 +83,7 @@ class _Org(blocks.LightMarkup):
             self.text(line, text)
         self.table_rows = 0
 
-    def heading(self, line: str) -> None:
-        match = _HEADING.match(line)
-        if match is None:
-            return
+    def heading(self, match: re.Match[str]) -> None:
         stars, text = match[1], match[2].rstrip()
         before, _, last = text.rpartition(" ")
         if _TAGS.fullmatch(last):

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from qmd.errors import DamagedFileError
-from qmd.parse.convert.blocks import MAX_COLUMNS, Blocks, main_heading, write_rows
+from qmd.parse.convert.blocks import MAX_COLUMNS, Blocks, write_rows
 from qmd.parse.converted import Converted
 
 #: Groups inside each other.
@@ -367,13 +367,13 @@ class _Reader:
     def converted(self) -> Converted:
         for note in self.notes:
             self.blocks.paragraph(note)
-        converted = self.blocks.converted(
+        return self.blocks.converted(
             title=self.about.get(b"title"),
+            title_is_heading=True,
             date=_date(*(self.date.get(part, 0) for part in (b"yr", b"mo", b"dy"))),
             properties={"author": self.about.get(b"author")},
             encoding=self.default_encoding,
         )
-        return converted._replace(title=converted.title or main_heading(converted.markdown))
 
 
 def _date(year: int, month: int, day: int) -> str | None:

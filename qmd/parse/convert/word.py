@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from lxml import etree
+
 from qmd.parse.convert import office
 from qmd.parse.convert.archive import Archive
 from qmd.parse.convert.blocks import (
@@ -18,7 +20,6 @@ from qmd.parse.convert.blocks import (
     inert,
     inert_beginnings,
     link,
-    main_heading,
     write_rows,
 )
 from qmd.parse.convert.html_blocks import Element
@@ -41,6 +42,10 @@ _SILENT = frozenset(
     )
 )
 _BREAKS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
+#: Those that have text of their own.
+_PARTS = frozenset(
+    ("t", "oMath", "hyperlink", "txbxContent", "footnoteReference", "endnoteReference", *_BREAKS)
+)
 
 
 def convert(path: str, data: bytes) -> Converted:
@@ -55,10 +60,7 @@ def convert(path: str, data: bytes) -> Converted:
     document = _Word(archive, office.main_part(archive, "text"))
     document.write()
     about = office.About(archive, "docProps/core.xml")
-    converted = document.blocks.converted(
-        date=about.date, properties=about.properties, title=about.title
-    )
-    return converted._replace(title=converted.title or main_heading(converted.markdown))
+    return about.converted(document.blocks, title_is_heading=True)
 
 
 class _Style:
@@ -270,61 +272,42 @@ def _levels_of(numbering: Element) -> Iterator[tuple[int, _LevelOfList]]:
 
 def _blocks_of(container: Element | None) -> Iterator[Element]:
     """The paragraphs and tables in an element, also those in content controls."""
-    stack = [iter(()) if container is None else iter(container)]
-    while stack:
-        element = next(stack[-1], None)
-        if element is None:
-            stack.pop()
-        elif office.xml_name(element) in ("p", "tbl"):
-            yield element
-        elif office.xml_name(element) not in _SILENT:
-            stack.append(iter(element))
+    return office.nearest(container, {"p", "tbl"}, _is_read)
 
 
 def _parts_of(paragraph: Element) -> Iterator[tuple[Element, str]]:
     """The texts, links, notes and text boxes of a paragraph, with what is shown of each."""
-    stack = [iter(paragraph)]
-    while stack:
-        element = next(stack[-1], None)
-        if element is None:
-            stack.pop()
-            continue
-        name = office.xml_name(element)
-        if name == "t":
-            yield element, element.text or ""
-        elif name in _BREAKS:
-            yield element, _BREAKS[name]
-        elif name == "oMath":
-            yield element, formula(element)
-        elif name == "hyperlink":
-            yield element, _plain_text(element)
-        elif name in ("txbxContent", "footnoteReference", "endnoteReference"):
-            yield element, ""
-        elif name not in _SILENT:
-            stack.append(iter(element))
+    for element in office.nearest(paragraph, _PARTS, _is_read):
+        is_link = office.xml_name(element) == "hyperlink"
+        yield element, _plain_text(element) if is_link else _shown(element) or ""
 
 
 def _plain_text(element: Element) -> str:
     """All text of an element, its paragraphs with blanks between."""
     pieces: list[str] = []
-    stack = [iter(element)]
-    while stack:
-        part = next(stack[-1], None)
-        if part is None:
-            stack.pop()
-            continue
-        name = office.xml_name(part)
-        if name == "t":
-            pieces.append(part.text or "")
-        elif name in _BREAKS:
-            pieces.append(_BREAKS[name])
-        elif name == "oMath":
-            pieces.append(formula(part))
-        elif name not in _SILENT:
-            if name == "p" and pieces:
-                pieces.append("\n")
-            stack.append(iter(part))
+    walker = etree.iterwalk(element, events=("start",))
+    next(walker)  # the element itself
+    for _, part in walker:
+        shown = _shown(part)
+        if shown is not None:
+            pieces.append(shown)
+        elif office.xml_name(part) == "p" and pieces:
+            pieces.append("\n")
+        if shown is not None or not _is_read(office.xml_name(part)):
+            walker.skip_subtree()
     return "".join(pieces)
+
+
+def _shown(element: Element) -> str | None:
+    """What an element shows of itself: a text, a break or a formula; None for others."""
+    name = office.xml_name(element)
+    if name == "t":
+        return element.text or ""
+    return formula(element) if name == "oMath" else _BREAKS.get(name)
+
+
+def _is_read(name: str) -> bool:
+    return name not in _SILENT
 
 
 def _is_deleted(row: Element) -> bool:

@@ -14,13 +14,13 @@ import os
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from qmd.search.meaning.nearness import products
+from qmd.system.temporary import private_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -193,19 +193,11 @@ class CodesFile:
             "checksum": checksum,
         }
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = self.path.with_suffix(f".{os.getpid()}")
         # Codes tell of the texts that they are of: nobody else may read them.
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(json.dumps(head).encode().ljust(_HEAD_BYTES))
-                for part in contents:
-                    file.write(part)
-            temporary.replace(self.path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
+        with private_file(self.path) as file:
+            file.write(json.dumps(head).encode().ljust(_HEAD_BYTES))
+            for part in contents:
+                file.write(part)
 
     def read(self, model: StoredModel, epoch: int) -> LoadedVectors | None:
         """None if there is no file, or not one of these vectors, or it is damaged."""

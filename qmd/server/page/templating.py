@@ -7,7 +7,6 @@ import hashlib
 import json
 import mimetypes
 import string
-import sys
 from collections.abc import Mapping, Set
 from datetime import datetime
 from importlib.resources import files
@@ -20,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from qmd import libraries
 from qmd.engine_text import EngineText
 from qmd.server.page.links import address
 from qmd.server.page.note_text import plain_line
@@ -208,11 +208,6 @@ def static_files() -> StaticFiles:
 # A template asks for it as ``t("VIEW.placeholder")``, and names what a text has in braces:
 # ``t("VIEW.count", n=3)``.
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 _MAX_RANGES = 20  # of an Accept-Language header that are read
@@ -227,7 +222,7 @@ class Texts:
             if not entry.name.endswith(".toml"):
                 continue
             view = entry.name.removesuffix(".toml")
-            for name, text in tomllib.loads(entry.read_text(encoding="utf-8")).items():
+            for name, text in libraries.tomllib.loads(entry.read_text(encoding="utf-8")).items():
                 self._texts[f"{view}.{name}"] = text
 
     def names(self) -> Set[str]:
@@ -297,7 +292,7 @@ class EngineTexts:
 
     def __init__(self) -> None:
         source = files("qmd.server.page").joinpath("engine_zh.toml").read_text(encoding="utf-8")
-        sentences = tomllib.loads(source)
+        sentences = libraries.tomllib.loads(source)
         self._stored: dict[str, str] = sentences.pop("stored")
         self._chinese: dict[str, str] = sentences | self._stored
 
