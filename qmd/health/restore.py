@@ -43,6 +43,11 @@ def restore(database: Path, backup: Path) -> Path | None:
         return store.copies.put_in_place(backup, database)
 
 
+def backup_older(database: Path, target: Path, *, replace: bool) -> int:
+    """As `store.copies.copy_older`."""
+    return store.copies.copy_older(database, target, replace=replace)
+
+
 def rescue(database: Path) -> Rescued:
     """
     Replace a damaged database by a new one that holds the part of it that can be read.

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import __version__, health, store, values
+from qmd import __version__, health, values
 from qmd.errors import ServerDatabaseError
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.system import clock
@@ -144,7 +144,7 @@ class UpkeepMethods(Parts):
             Those of `backup`.
         """
         target = Path(path).expanduser().absolute()
-        return store.copies.copy_older(_file(database), target, replace=force)
+        return health.restore.backup_older(_file(database), target, replace=force)
 
     @staticmethod
     def restore(database: str | Path | ServerDatabase, backup: str | Path) -> Path | None:
