@@ -118,6 +118,8 @@ class Collections(Capability):
         Raises:
             CollectionNotFoundError: For the first name that no collection has.
         """
+        if not names:
+            return []
         stored: dict[str, int] = dict(self._sql.run("SELECT name, id FROM collections").fetchall())
         return [stored[name] if name in stored else self.by_name(name).id for name in names]
 

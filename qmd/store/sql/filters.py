@@ -97,8 +97,7 @@ def select(
     """As `qmd.store.reader.Reader.select`."""
     parts: list[_Condition] = []
     values: list[object] = []
-    names = [replace_halves(name) for name in filters.collections]
-    ids = Collections(sql).ids(names) if names else []
+    ids = Collections(sql).ids([replace_halves(name) for name in filters.collections])
     if ids:
         parts.append(_Condition(f"d.collection_id IN ({', '.join(map(str, ids))})"))
     if filters.path and filters.path.strip("/"):

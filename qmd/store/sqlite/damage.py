@@ -191,12 +191,12 @@ def _in_counters(connection: Connection) -> Iterator[str]:
 
 
 def _in_documents(connection: Connection) -> Iterator[str]:
-    for of, table in (("collection", "documents"), ("document", "chunks")):
+    for parent, table in (("collection", "documents"), ("document", "chunks")):
         (homeless,) = connection.execute(
-            f"SELECT count(*) FROM {table} WHERE {of}_id NOT IN (SELECT id FROM {of}s)"
+            f"SELECT count(*) FROM {table} WHERE {parent}_id NOT IN (SELECT id FROM {parent}s)"
         ).fetchone()
         if homeless:
-            yield f"{table}.{of}_id: {homeless} {table} of no {of}"
+            yield f"{table}.{parent}_id: {homeless} {table} of no {parent}"
 
 
 def _in_vectors(connection: Connection) -> Iterator[str]:
