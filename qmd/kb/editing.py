@@ -49,6 +49,7 @@ class EditingMethods(FileMethods):
             DocumentNotFoundError, AmbiguousNameError: As `get`.
             EditError: The note has no such place, or more than one; or its encoding lacks a
                 character of the text.
+            InputError: The edit lacks a field, or has one too many; or it is no docid.
             FileChangedError: The docid is another one; ``diff`` shows what has changed since, if
                 that is known.
             OutsideRootsError, WriteDeclinedError, ConflictError, FileAccessError: As the

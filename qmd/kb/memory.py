@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd import files, parse, search, system, transfer, values
-from qmd.errors import AmbiguousNameError, EditError, InputError, NoteExistsError, NotFoundError
+from qmd.errors import (
+    AmbiguousNameError,
+    EditError,
+    InputError,
+    InvalidPathError,
+    NoteExistsError,
+    NotFoundError,
+)
 from qmd.files import edits
 from qmd.kb.editing import EditingMethods
 from qmd.kb.graph import GraphMethods, document_named, most_listed
@@ -241,7 +248,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
             collection: Where the note is; None for any in which notes may be written.
 
         Raises:
-            EditError: The fact is empty or too long, or no fact can be written so.
+            InputError: The fact is empty or too long, or no fact can be written so.
             AmbiguousNameError: Several notes have the name.
             The errors of `create_note` and `edit_note`.
         """
@@ -503,10 +510,10 @@ class MemoryMethods(GraphMethods, CapturingMethods):
         Raises:
             CollectionNotFoundError.
             AmbiguousNameError: Several have, and not just one of them in the folder for new ones.
-            EditError: The subject is empty.
+            InputError: The subject is empty.
         """
         if not about.strip():
-            raise EditError("About whom or what?", hint="Name a note, or the title of a new one.")
+            raise InputError("About whom or what?", hint="Name a note, or the title of a new one.")
         filters = Filters(collections=(collection,) if collection else ())
         with store.reading() as reader:
             ids = search.memory.ids_named(reader, about, reader.select(filters))
@@ -533,7 +540,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
         folder = self._first_writable(collection)
         name = files.vault.file_name_of(about)
         if not name:
-            raise EditError(
+            raise InvalidPathError(
                 f"No note can be called {about[:60]!r}.", hint="Name a person, a thing or a topic."
             )
         below = "" if folder.name == FOLDER else f"{FOLDER}/"

@@ -11,6 +11,7 @@ from qmd.errors import (
     EditError,
     FileAccessError,
     FileChangedError,
+    InputError,
     InvalidPathError,
     NotFoundError,
     OutsideRootsError,
@@ -139,7 +140,7 @@ def edit_note(
     """
     if value is None and action == "set_property":
         # Over these faces an absent value and null are the same; Python may set None.
-        raise EditError(
+        raise InputError(
             "The action set_property needs value.",
             hint='"" makes the property empty; remove_property removes it.',
         )
@@ -316,10 +317,10 @@ def undo(
 
     The header X-QMD-Session names the session of a request.
     """
-    if redo and change is not None:
-        raise ConflictError(
-            "redo and change exclude each other.",
-            hint="To redo one of several undos, give its number as change.",
+    if change is not None and (session or redo):
+        raise InputError(
+            f"{'redo' if redo else 'session'} and change exclude each other.",
+            hint="A change has its number; to redo one of several undos, give that of the undo.",
         )
     if redo:  # what was undone for a session is redone as a whole
         return kb.undo.redo_last(current_session())

@@ -40,7 +40,8 @@ class NoteEdit:
             "insert_after" need ``heading`` and ``text``; "append" (at the end of the note, or of
             the section ``heading``) and "prepend" (below the frontmatter) need ``text``;
             "set_property" needs ``property`` and ``value``, "remove_property" needs ``property``;
-            "tick" and "untick" need ``old`` (the text of a task) or ``line``.
+            "tick" and "untick" need ``old`` (the text of a task) or ``line``; with both, the task
+            in this line must have this text.
         text: The new text. Its line ends become those of the note.
         old: The text to replace, which must occur exactly once; or the text of a task.
         heading: ``Heading`` or ``Heading#Sub``.

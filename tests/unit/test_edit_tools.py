@@ -245,6 +245,7 @@ def test_an_undo_that_is_refused_is_an_error_with_the_diff(kb: KnowledgeBase, no
         ({"action": "paint"}, "action"),
         ({"action": "append", "text": "x", "ifDocid": "#abc"}, "'#abc' is no docid"),
         ({"action": "tick", "line": 99}, "is no task"),
+        ({"action": "tick", "old": "pay", "line": 3}, "line 3 is another: call the bank"),
     ],
 )
 def test_wrong_arguments_are_told(

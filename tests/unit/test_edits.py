@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qmd.errors import EditError
+from qmd.errors import EditError, InputError
 from qmd.files.edits.diff import MAX_LINES, short_diff
 from qmd.files.edits.note_editor import edited
 from qmd.files.edits.operations import replace_all, set_seen_task
@@ -79,7 +79,6 @@ def test_mixed_line_ends_outside_stay() -> None:
         ("aaa", "aa", "occurs 2 times, at line 1\\."),
         ("x\n" * 200, "x", "occurs at least 100 times, at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and"),
         ("abc", "B", "does not occur"),
-        ("abc", "", "is empty"),
     ],
 )
 def test_what_occurs_never_or_often_is_not_replaced(text: str, old: str, message: str) -> None:
@@ -197,12 +196,21 @@ def test_tasks_of_all_kinds(line: str, ticked: str | None) -> None:
         (NOTE, NoteEdit("tick", old="none"), "no task 'none'"),
         ("- [ ] a b\n- [ ] a c\n", NoteEdit("tick", old="a"), "2 tasks have this text, at lines 1"),
         ("```\n- [ ] a\n```\n", NoteEdit("tick", old="a"), "no task"),
-        (NOTE, NoteEdit("tick"), "needs old, the text of the task, or line"),
+        ("- [ ] one\n- [ ] two\n", NoteEdit("tick", old="one", line=2), "line 2 is another: two"),
+        ("- [ ] one\n- [x] two\n", NoteEdit("untick", old="one", line=2), "line 2 is another: two"),
+        ("- [ ] one\n- [x] two\n", NoteEdit("tick", old="one", line=2), "line 2 is another: two"),
+        ("- [ ] one\n", NoteEdit("tick", old="none", line=1), "line 1 is another: one"),
     ],
 )
 def test_tasks_that_are_missing_or_doubled(text: str, edit: NoteEdit, message: str) -> None:
     with pytest.raises(EditError, match=message):
         edited(text, edit)
+
+
+def test_a_line_and_a_text_name_one_of_several_equal_tasks() -> None:
+    text = "- [ ] call\n- [ ] call Bob\n- [ ] call\n"
+    assert edited(text, NoteEdit("tick", old=" call ", line=3)).endswith("- [x] call\n")
+    assert "- [x] call Bob" in edited(text, NoteEdit("tick", old="Bob", line=2))
 
 
 # --- properties ----------------------------------------------------------------------------
@@ -349,7 +357,6 @@ def test_where_the_frontmatter_never_ends_no_edit_moves_or_ends_it_unasked(
         ("---\na: 1\na: 2\n---\n", "a", "2 times"),
         ("---\na: &x 1\nb: *x\n---\n", "a", "without changing more"),
         ("---\n{a: 1, b: 2}\n---\n", "a", "without changing more"),
-        ("Body.\n", "a\nb", "one line of text"),
         ("---\ntitle: T\na: draft\n\nText", "a", "never ends"),
         ("---\ntitle: T\n", "a", "never ends"),
         ("---\ntitle: T\nText.\n", "a", "never ends"),
@@ -368,7 +375,7 @@ def test_what_cannot_be_edited_safely_is_refused(text: str, key: str, message: s
 
 @pytest.mark.parametrize("value", [float("nan"), float("-inf"), 10**30, ("a", 2**63)])
 def test_a_number_that_is_not_read_again_is_refused(value: PropertyValue) -> None:
-    with pytest.raises(EditError, match=r"The number .* cannot be written"):
+    with pytest.raises(InputError, match=r"The number .* cannot be written"):
         edited(FRONT, NoteEdit("set_property", property="x", value=value))
 
 
@@ -454,13 +461,19 @@ def test_a_property_that_is_not_there_is_not_removed() -> None:
     ("edit", "message"),
     [
         (NoteEdit("replace", text="x"), "needs old"),
+        (NoteEdit("replace", text="x", old=""), "is empty"),
         (NoteEdit("append"), "needs text"),
         (NoteEdit("append", text="x", old="y"), "does not take old"),
         (NoteEdit("prepend", text="x", heading="y"), "does not take heading"),
+        (NoteEdit("set_property", property=" ", value="x"), "must be one line"),
+        (NoteEdit("remove_property", property="a\nb"), "must be one line"),
+        (NoteEdit("tick"), "needs old, the text of the task, or line"),
+        (NoteEdit("tick", old=" "), "Which task"),
+        (NoteEdit("tick", old="", line=1), "Which task"),
     ],
 )
 def test_each_action_takes_what_it_needs(edit: NoteEdit, message: str) -> None:
-    with pytest.raises(EditError, match=message):
+    with pytest.raises(InputError, match=message):
         edited("a", edit)
 
 
@@ -534,7 +547,7 @@ def test_frontmatter_of_the_examples_is_read() -> None:
 
 
 def test_an_action_that_does_not_exist_is_told_with_those_that_do() -> None:
-    with pytest.raises(EditError, match="no action 'tock'") as caught:
+    with pytest.raises(InputError, match="no action 'tock'") as caught:
         edited("text", NoteEdit("tock"))  # type: ignore[arg-type]
     assert "untick" in (caught.value.hint or "")
 

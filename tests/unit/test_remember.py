@@ -304,7 +304,7 @@ def test_what_no_note_can_state_is_refused(written: KnowledgeBase, tmp_path: Pat
         NewFact("x", "A", until="soon"),
         NewFact("x", "///"),
     ):
-        with pytest.raises(EditError):
+        with pytest.raises(InputError):
             written.remember(fact)
     with pytest.raises(EditError, match="states no such fact"):
         written.forget("tea", "nothing of the kind")

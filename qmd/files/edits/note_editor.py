@@ -123,6 +123,7 @@ class NoteEditor:
 
         Raises:
             EditError: The edit is not possible.
+            InputError: It would not be in any note: it lacks a field, or has one too many.
             FileChangedError: The note has another docid; with what has changed since, if known.
             NotFoundError, FileAccessError: The file cannot be read or written.
             The other errors of `FileWriter.rewrite`.
@@ -351,25 +352,25 @@ def edited(text: str, edit: NoteEdit) -> str:
     The text after an edit.
 
     Raises:
-        EditError: The edit lacks a field or has one too many, or the text has no such place, or
-            more than one.
+        EditError: The text has no such place, or more than one.
+        InputError: The edit lacks a field or has one too many.
     """
     action = ACTIONS.get(edit.action)
     if action is None:
-        raise errors.EditError(
+        raise errors.InputError(
             f"There is no action {edit.action!r}.", hint=f"One of {', '.join(ACTIONS)}."
         )
     for name in action.needs:
         if getattr(edit, name) is None and name != "value":
-            raise errors.EditError(f"The action {edit.action} needs {name}.")
+            raise errors.InputError(f"The action {edit.action} needs {name}.")
     if action.may_have == ("old", "line") and edit.old is None and edit.line is None:
-        raise errors.EditError(
+        raise errors.InputError(
             f"The action {edit.action} needs old, the text of the task, or line."
         )
     fields = (*action.needs, *action.may_have)
     for name in _FIELDS:
         if getattr(edit, name) is not None and name not in fields:
-            raise errors.EditError(
+            raise errors.InputError(
                 f"The action {edit.action} does not take {name}.",
                 hint=f"It takes {', '.join(fields)}.",
             )

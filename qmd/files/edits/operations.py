@@ -2,7 +2,8 @@
 Edits the text of a note: its passages and sections, its tasks, its facts.
 
 All functions are pure, keep every character outside of what they change, and give the new text the
-line ends of the note. They raise `EditError` if the note has no such place, or more than one.
+line ends of the note. They raise `EditError` if the note has no such place, or more than one, and
+`InputError` for an argument that no note could take.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from qmd.engine_text import engine_text
-from qmd.errors import EditError
+from qmd.errors import EditError, InputError
 from qmd.files.edits.diff import kept_lines
 from qmd.files.edits.text_file import LINE_END, UniformText, line_end, with_line_ends
 from qmd.parse import frontmatter, notation
@@ -33,7 +34,7 @@ def replace_once(text: str, old: str, new: str) -> str:
     """Replace the only occurrence of ``old``; all line ends count as equal."""
     part = with_line_ends(old, "\n")
     if not part:
-        raise EditError("The text to replace is empty.", hint="Use append or insert_after to add.")
+        raise InputError("The text to replace is empty.", hint="Use append or insert_after to add.")
     uniform = UniformText(text)
     positions = _positions(uniform.text, part)
     if not positions:
@@ -287,14 +288,19 @@ def set_task(text: str, task: str | None, line: int | None, *, done: bool) -> st
 
     Args:
         done: Whether the task gets ``[x]`` or ``[ ]``; where it begins with a word, DONE or TODO.
-        task: The text after the box, or a part of it that only one task has; ``line`` comes first.
-        line: The line of the task, counted from 1.
+        task: The text after the box, or a part of it that only one task has.
+        line: The line of the task, counted from 1. With ``task``, which the task there must have,
+            the text need not be that of only one.
 
     Raises:
-        EditError: There is no such task, or more than one.
+        EditError: There is no such task, or more than one, or the line has another.
+        InputError: Neither names a task.
     """
+    words = (task or "").strip()
+    if not words and (task is not None or line is None):
+        raise InputError("Which task?", hint="Give its text, or its line.")
     parsed, tasks = _tasks(text)
-    number = _at_line(tasks, line) if line is not None else _with_text(tasks, task or "")
+    number = _with_text(tasks, words) if line is None else _at_line(tasks, line, words)
     match = tasks[number]
     if match["word"] is not None:
         if (match["word"] == "DONE") is done:
@@ -349,18 +355,23 @@ def _tasks(text: str) -> tuple[Outline, dict[int, re.Match[str]]]:
     return parsed, dict(notation.task_lines(text, parsed))
 
 
-def _at_line(tasks: dict[int, re.Match[str]], line: int) -> int:
+def _at_line(tasks: dict[int, re.Match[str]], line: int, words: str) -> int:
     if line - 1 in tasks:
+        there = (tasks[line - 1]["text"] or "").strip()
+        if words not in there:
+            raise EditError(
+                engine_text(
+                    "The task in line {line} is another: {task}", line=line, task=there[:80]
+                ),
+                hint="Give the line where it is now, or its text alone.",
+            )
         return line - 1
     near = sorted(tasks, key=lambda number: abs(number - line + 1))[:_MAX_SHOWN]
     hint = "The note has no tasks." if not near else f"Tasks: {_listed(tasks, sorted(near))}"
     raise EditError(engine_text("Line {line} is no task.", line=line), hint=hint)
 
 
-def _with_text(tasks: dict[int, re.Match[str]], task: str) -> int:
-    words = task.strip()
-    if not words:
-        raise EditError("Which task?", hint="Give its text, or its line.")
+def _with_text(tasks: dict[int, re.Match[str]], words: str) -> int:
     texts = {number: (match["text"] or "").strip() for number, match in tasks.items()}
     same = [number for number, text in texts.items() if text == words]
     containing = same or [number for number, text in texts.items() if words in text]
@@ -396,15 +407,15 @@ def fact_line(fact: NewFact, today: str) -> str:
         today: The day when it is noted, in ISO 8601.
 
     Raises:
-        EditError: It would not be read as this fact.
+        InputError: It would not be read as this fact.
     """
     text = _one_line(fact.text)
     if not text:
-        raise EditError("Which fact?", hint="Write one sentence.")
+        raise InputError("Which fact?", hint="Write one sentence.")
     for tag in fact.tags:
         name = tag.strip().lstrip("#")
         if not notation.is_tag(name) or _SPACES.search(name):
-            raise EditError(
+            raise InputError(
                 engine_text("No tag is written so: {tag}", tag=repr(tag[:60])),
                 hint="A tag has letters, digits, -, _ and /, such as work/plans.",
             )
@@ -417,12 +428,12 @@ def fact_line(fact: NewFact, today: str) -> str:
     line = f"- [{category}] {text} ({'; '.join(context)})"
     match = notation.OBSERVATION.match(line)
     if match is None or match["category"] != category:
-        raise EditError(
+        raise InputError(
             engine_text("No category is written so: {category}", category=repr(category[:60])),
             hint="It is a word or a few, such as decision, preference or fact.",
         )
     if len(match["text"]) > notation.MAX_TEXT:
-        raise EditError(
+        raise InputError(
             engine_text(
                 "The fact has {count} characters, more than {most}.",
                 count=f"{len(match['text']):,}",
@@ -431,7 +442,7 @@ def fact_line(fact: NewFact, today: str) -> str:
             hint="Split it, or write a note.",
         )
     if notation.observation_of(1, match).text != text:
-        raise EditError(
+        raise InputError(
             "The fact ends in parentheses that are read as its source.",
             hint="Write it without them.",
         )
@@ -543,11 +554,11 @@ def _in_context(source: str) -> str:
 
 
 def _day(written: str) -> str:
-    """Raises EditError: it is no day."""
+    """Raises InputError: it is no day."""
     try:
         return date.fromisoformat(written.strip()[:10]).isoformat()
     except ValueError:
-        raise EditError(
+        raise InputError(
             engine_text("No day is written so: {text}", text=repr(written[:60])),
             hint="Write it as 2026-12-31.",
         ) from None

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from qmd import parse
-from qmd.errors import EditError
+from qmd.errors import EditError, InputError
 from qmd.files.edits.operations import require_end_of_frontmatter
 from qmd.files.edits.text_file import line_end
 from qmd.parse import frontmatter
@@ -90,13 +90,14 @@ def set_property(text: str, key: str, value: PropertyValue) -> str:
 
     Raises:
         EditError: The frontmatter is TOML, never ends, has the key twice, or cannot be edited
-            safely; the text states the property; or the value cannot be written.
+            safely; or the text states the property.
+        InputError: The name or the value cannot be written.
     """
     key = _checked(key)
     if isinstance(value, Sequence) and not isinstance(value, str):
         value = tuple(value)  # Python may give a list
     if not all(is_utf8(each) for each in _texts(key, value)):
-        raise EditError("A property holds no half of a character.", hint="Write it in UTF-8.")
+        raise InputError("A property holds no half of a character.", hint="Write it in UTF-8.")
     _require_numbers(value)
     _require_yaml(text)
     end = line_end(text)
@@ -132,6 +133,7 @@ def remove_property(text: str, key: str) -> str:
 
     Raises:
         EditError: As `set_property`, or there is no such property.
+        InputError: It is the name of none.
     """
     key = _checked(key)
     _require_yaml(text)
@@ -154,14 +156,14 @@ def remove_property(text: str, key: str) -> str:
 def _checked(key: str) -> str:
     key = key.strip()
     if not key or len(key) > MAX_KEY or any(each in key for each in "\r\n\0"):
-        raise EditError("The name of a property must be one line of text.")
+        raise InputError("The name of a property must be one line of text.")
     return key
 
 
 def _require_numbers(value: PropertyValue) -> None:
     for each in value if isinstance(value, tuple) else (value,):
         if isinstance(each, (int, float)) and frontmatter.json_safe(each, "") == "":
-            raise EditError(
+            raise InputError(
                 f"The number {each} cannot be written.",
                 hint="It is infinite, or too large for JSON and the index. Write it as text.",
             )
