@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,11 +12,12 @@ import click
 
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write, write_json
-from qmd.errors import QmdError, file_access
+from qmd.errors import InputError, QmdError, file_access
 from qmd.files.captures import MAX_FILE
 from qmd.kb import KnowledgeBase
 from qmd.operations import Operation, capture
 from qmd.operations.definition import Replied
+from qmd.parse.formats import has_suffix_of_files
 from qmd.system.web import addresses_in
 from qmd.values.wire import to_wire
 from qmd.values.writing import Attachment, SavedPage
@@ -33,6 +35,13 @@ def add(
     text = arguments["text"]
     if text in ("", "-") and not (files and sys.stdin.isatty()):
         text = _piped("Type a thought, or pipe it: qmd add 'a thought #idea'")
+    elif _is_path(text):
+        is_there = Path(text).expanduser().is_file()
+        raise InputError(
+            f"{text} is a file, and no thought." if is_there else f"There is no file {text}.",
+            hint=f"A file is kept with: qmd add --file {shlex.quote(text)}. To keep the name itself"
+            f" as a thought: echo {shlex.quote(text)} | qmd add",
+        )
     attachments = [_attachment(Path(each).expanduser()) for each in files]
     with session().open(write=True) as kb:
         kept = kb.capture(text, attachments=attachments, at=arguments.get("at"))
@@ -40,6 +49,18 @@ def add(
         write_json(to_wire(kept))
     else:
         write(f"{capture.captured(Replied(kept, arguments))}\n")
+
+
+def _is_path(text: str) -> bool:
+    """
+    Whether a text is the path of a file rather than a thought.
+
+    A slash alone is no sign: Chinese thoughts have no blanks, and may have one.
+    """
+    if "://" in text or len(text.split()) != 1:
+        return False
+    is_below = "/" in text and Path(text).expanduser().parent.is_dir()
+    return is_below or text.startswith(("/", "./", "../", "~/")) or has_suffix_of_files(text)
 
 
 def _attachment(path: Path) -> Attachment:

@@ -27,6 +27,7 @@ from qmd.values.text import counted
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
     from qmd.operations import Operation
     from qmd.values import DocumentInfo
 
@@ -38,7 +39,10 @@ def get(
     with session().open() as kb:
         excerpt = operation.run(kb, **{**arguments, "line_numbers": numbered and output == "cli"})
         where = places(kb.collections, full_path=full_path)
+        nothing = _no_lines_text(kb, excerpt)
     render_document(excerpt, output, line_numbers=numbered and output == "cli", where=where)
+    if nothing is not None:
+        terminal.note(nothing, style="warning")
     if excerpt.left_out is not None:
         terminal.note(f"… {left_out_text(excerpt)}")
     elif excerpt.more_lines and output == "cli":
@@ -54,7 +58,11 @@ def multi_get(
     with session().open() as kb:
         reply = operation.run(kb, **{**arguments, "line_numbers": numbered})
         where = places(kb.collections, full_path=full_path)
+        slices = (each for each in reply.items if isinstance(each, DocumentSlice))
+        nothing = [text for each in slices if (text := _no_lines_text(kb, each)) is not None]
     render_documents(reply.items, output, line_numbers=numbered, where=where)
+    for each in nothing:
+        terminal.note(each, style="warning")
     if reply.next_file is not None:
         raise_what = "--max-tokens" if "max_tokens" in arguments else "--max-total-bytes"
         terminal.note(
@@ -191,6 +199,15 @@ def _text(item: Item, line_numbers: bool, *, is_ended: bool = False) -> str:
         cut_off = f"{item.more_lines} more lines"
         text += f"[... {cut_off if item.left_out is None else left_out_text(item)}]\n"
     return text
+
+
+def _no_lines_text(kb: KnowledgeBase, item: DocumentSlice) -> str | None:
+    """How many lines a document has, where those from a later one on were asked for; else None."""
+    if item.lines or item.from_line == 1:
+        return None
+    file = item.document.file
+    count = counted(kb.get(file).lines, "line")
+    return f"Nothing stands there from line {item.from_line:,} on: {file} has {count}."
 
 
 def left_out_text(item: DocumentSlice) -> str:

@@ -22,7 +22,7 @@ from qmd.files.writing.writer import ChangeWriter, FileWriter, is_other_case
 from qmd.ingest.parse_workers import document_text
 from qmd.ingest.rules import LinkFormat, vault_settings
 from qmd.parse.decode import text_if_any
-from qmd.parse.formats import format_of
+from qmd.parse.formats import format_of, has_suffix_of_files
 from qmd.system import cancellation
 from qmd.values.text import NOTE_SUFFIXES, fold
 from qmd.values.writing import MAX_LISTED, MovedNote, RewrittenNote, UnchangedLink
@@ -35,13 +35,14 @@ def new_place(vault: Vault, file: str, new_path: str) -> note_editor.NotePlace:
     A name without ``/`` renames the note in its folder. Other paths begin with the name of a
     collection, or at the root of the note's collection; ``qmd://`` and paths on the disk are taken,
     too. A folder (one that is there, or with ``/`` at the end) keeps the note's name. The suffix of
-    the note may be left out.
+    the note may be left out; that of another format is none of it.
 
     Args:
         file: ``collection/path`` of the note.
 
     Raises:
-        InvalidPathError: No note can have this path, or it leads out of the collections.
+        InvalidPathError: No note can have this path, or it leads out of the collections, or ends as
+            files of another format do.
     """
     collection, path = _place(vault, file, new_path)
     name = file.rpartition("/")[2]
@@ -51,6 +52,11 @@ def new_place(vault: Vault, file: str, new_path: str) -> note_editor.NotePlace:
         suffix = Path(name).suffix
         allowed = NOTE_SUFFIXES if fold(suffix) in NOTE_SUFFIXES else (fold(suffix),)
         if not fold(path).endswith(allowed):
+            if has_suffix_of_files(path):
+                raise errors.InvalidPathError(
+                    engine_text("{path} would be a file of another format.", path=path),
+                    hint=f"A move changes no format: leave the suffix out, or write {path}{suffix}",
+                )
             path += suffix
     new_file = f"{collection}/{path}"
     vault.check_new(new_file)

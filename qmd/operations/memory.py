@@ -218,6 +218,7 @@ def forget(
     about: Annotated[
         str,
         Describe("The note: its title, name or path", zh="笔记：标题、名称或路径"),
+        InSchema(pattern=r"\S"),
         Shell("NOTE", completes="documents"),
     ],
     fact: Annotated[

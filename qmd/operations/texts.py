@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Literal
 
+from qmd import search
 from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError, VectorIndexMissingError
 from qmd.parse.lines import line_starts
 from qmd.records import dataclass
@@ -292,6 +293,8 @@ def error_text(error: QmdError) -> str:
         return harmless(str(error))
     message, hint = one_line(str(error)), one_line(error.hint or "")
     if isinstance(error, VectorIndexMissingError):
+        if hint == search.retrieve.VECTORS_COMING:
+            return hint  # nobody is to make them
         message = error.prescribed
     if isinstance(error, DocumentNotFoundError):
         if not error.suggestions:

@@ -283,6 +283,16 @@ def is_shown_as_markdown(path: str) -> bool:
     return format_of(path) is not MARKDOWN or path.lower().endswith(NOTE_SUFFIXES)
 
 
+def has_suffix_of_files(path: str) -> bool:
+    """
+    Whether a text ends as the names of files do that are notes or documents.
+
+    Those of code and of Org are left out: things are called so, too (Node.js, example.org).
+    """
+    is_document = format_of(path) not in (MARKDOWN, CODE, ORG)
+    return is_document or path.lower().endswith((*NOTE_SUFFIXES, ".txt"))
+
+
 def has_signs_in_lines(path: str) -> bool:
     """Whether emphasis, formulas and the like count in the document of such a file."""
     return format_of(path).is_note or format_of(path) is NOTEBOOK

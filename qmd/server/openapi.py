@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import models_json_schema
 
 from qmd import __version__
-from qmd.errors import QmdError
+from qmd.errors import ChatNotFoundError, QmdError
 from qmd.operations.error_meanings import MEANINGS
 from qmd.server.endpoints import endpoints
 from qmd.server.endpoints.definition import RestEndpoint
@@ -168,7 +168,7 @@ def _operation(endpoint: RestEndpoint) -> dict[str, Any]:
 def statuses(endpoint: RestEndpoint) -> list[int]:
     """Every status but 200 that an operation may answer with."""
     if endpoint.operation.lane == "health":
-        return [403, 500, 503]
+        return [403, 413, 500, 503]
     errors = {400, 401, 403, 500, 503, *(each.http_status for each in endpoint.operation.errors)}
     if endpoint.body is not None:
         errors |= {408, 413, 415}
@@ -268,7 +268,9 @@ def _plain_paths(chat: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         "chat_events", "What happens in a turn", _CHAT_EVENTS, parameters=[_path_parameter("chat")]
     )
     chat_events["tags"] = ["chat"]
-    chat_events["responses"]["404"] = _error("chat_events", 404)
+    not_found = _error("chat_events", 404, (ChatNotFoundError,))
+    responses = {**chat_events["responses"], "404": not_found}
+    chat_events["responses"] = dict(sorted(responses.items()))
     metrics = "Prometheus's text format 0.0.4: requests, tools, the index, the process."
     return {
         "/events": {"get": _plain("events", "A stream of changes", _EVENTS)},

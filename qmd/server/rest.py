@@ -15,7 +15,6 @@ from typing import Any, NoReturn, get_args
 import anyio
 from pydantic_core import to_json
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -29,6 +28,7 @@ from qmd.operations.bounds import excesses
 from qmd.operations.definition import Lane
 from qmd.server import openapi, streams
 from qmd.server.activity import Activity, caller_of_agent, session_of
+from qmd.server.compression import Compressed
 from qmd.server.endpoints import ENDPOINTS, definition, endpoints
 from qmd.server.endpoints.health import Health
 from qmd.server.failures import Failure, failure_of
@@ -96,7 +96,7 @@ def rest_routes(
         Route(
             "/openapi.json",
             Page(("GET", "HEAD"), face.description),
-            middleware=[Middleware(GZipMiddleware)],
+            middleware=[Middleware(Compressed)],
         ),
         Route("/events", Page(("GET", "HEAD"), face.events)),
         Route("/chat/stream", Page(("POST",), face.chat_stream)),

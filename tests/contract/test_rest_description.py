@@ -52,8 +52,16 @@ TIMES = [
     for zone in ("", "Z", "+08:00", "-05:30")
 ]
 
-# What is right for these depends on the disk, of which a description cannot tell.
-ON_DISK = {"POST /collections/add", "POST /contexts/add", "POST /move_note"}
+# What is right for these a description cannot tell: it depends on the disk, on several arguments
+# together (generators of clients take no `anyOf`), or on how a note would be read.
+BEYOND_SCHEMA = {
+    "POST /collections/add",
+    "POST /contexts/add",
+    "POST /move_note",
+    "POST /edit_note",
+    "POST /undo",
+    "POST /remember",
+}
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +117,7 @@ def test_whatever_is_asked_the_answer_is_as_described(
             for values in (case.body, case.query):
                 if isinstance(values, dict):
                     values.update({name: KNOWN[name] for name in KNOWN if name in values})
-        excluded: list[Any] = [positive_data_acceptance] if label in ON_DISK else []
+        excluded: list[Any] = [positive_data_acceptance] if label in BEYOND_SCHEMA else []
         response = case.call(app=app, base_url="http://localhost", allow_redirects=False)
         case.validate_response(response, excluded_checks=excluded)
 

@@ -626,5 +626,11 @@ def test_the_description_is_compressed_for_those_who_take_it(client: httpx.Clien
     packed = client.get("/openapi.json", headers={"accept-encoding": "gzip"})
     assert "content-encoding" not in plain.headers
     assert packed.headers["content-encoding"] == "gzip"
+    for refused in ("gzip;q=0", "br, GZIP ; q=0.000"):
+        plain = client.get("/openapi.json", headers={"accept-encoding": refused})
+        assert "content-encoding" not in plain.headers
+    for taken in ("gzip;q=0.5", "identity;q=0, gzip;q=1.0"):
+        packed = client.get("/openapi.json", headers={"accept-encoding": taken})
+        assert packed.headers["content-encoding"] == "gzip"
     assert int(packed.headers["content-length"]) * 5 < int(plain.headers["content-length"])
     assert packed.json() == plain.json()

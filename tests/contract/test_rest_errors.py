@@ -19,6 +19,7 @@ from support.vault import make_index
 from qmd import KnowledgeBase, Settings
 from qmd.errors import FileAccessError
 from qmd.operations.texts import INTERNAL
+from qmd.server import openapi
 from qmd.server.app import build_app
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.failures import failure_of
@@ -83,6 +84,16 @@ def test_a_wrong_method_is_told_the_right_ones(
     assert response.headers["allow"] == allowed
     options = client.options(path)
     assert (options.status_code, options.headers["allow"]) == (204, allowed)
+
+
+def test_a_path_without_a_token_takes_no_body(kb: KnowledgeBase) -> None:
+    with client_of(build_app(kb, security=Security(token="admin"))) as client:
+        refused = client.request("GET", "/health", content=b"x")
+        assert "takes no body" in detail(refused, 413)
+    described = openapi.document()["paths"]
+    assert "413" in described["/health"]["get"]["responses"]
+    not_found = described["/chats/{chat}/events"]["get"]["responses"]["404"]
+    assert "`chat_not_found`" in not_found["description"]
 
 
 @pytest.mark.parametrize("path", ["/status", "/health", "/collections/notes", "/events"])

@@ -45,6 +45,13 @@ class TestGet:
         assert outline["file"] == "notes/plan.md"
         assert outline["headings"] == [{"level": 1, "text": "Road map", "line": 1, "last_line": 5}]
 
+    def test_a_line_after_the_last_says_how_many_there_are(self, scratch: Scratch) -> None:
+        for arguments in (["get", "notes/plan.md:99"], ["multi-get", "notes/plan.md:99"]):
+            done = scratch.ok(*arguments)
+            assert "from line 99 on: notes/plan.md has 5 lines." in done.err
+        assert scratch.ok("get", "notes/plan.md:99").out == ""
+        assert "from line" not in scratch.ok("get", "notes/plan.md:5").err
+
     def test_lines_are_numbered_as_an_editor_does(self, scratch: Scratch) -> None:
         assert scratch.ok("get", "notes/plan.md").out.splitlines() == [
             "1: # Road map",

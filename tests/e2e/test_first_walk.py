@@ -17,8 +17,11 @@ from qmd import KnowledgeBase
 from qmd.errors import VectorIndexMissingError
 from qmd.ingest.events import Event
 from qmd.ingest.keep.freshness import IndexLock, is_locked
+from qmd.operations.replies import TextBlock
+from qmd.operations.texts import MCP
 from qmd.search.retrieve import VECTORS_COMING
 from qmd.store.sql.shared import KEEPER
+from qmd.tools.toolsets import select
 from qmd.values import Freshness, Progress
 
 
@@ -196,6 +199,9 @@ def test_nobody_is_told_to_make_the_vectors_that_are_being_made(served: Served) 
             refused = client.post("/vsearch", json={"query": "boat"})
             assert refused.status_code == 503
             assert "Run 'qmd embed' first" in refused.json()["detail"]  # prescribed
+        (vsearch,) = (tool for tool in select(["qmd"]).tools if tool.name == "vsearch")
+        reply = vsearch.call(served.kb, {"query": "boat"}, MCP)
+        assert reply.blocks == (TextBlock(VECTORS_COMING),)
         with pytest.raises(VectorIndexMissingError) as caught:
             served.kb.vsearch("boat")
         assert (str(caught.value), caught.value.hint) == ("Vector index not found.", VECTORS_COMING)

@@ -236,3 +236,25 @@ def test_the_command_takes_words_pipes_and_files(tmp_path: Path, notes: Path) ->
     text = (notes / "in.md").read_text()
     assert "a thought #idea\n" in text and "from a pipe\n  ![boat.png](boat.png)\n" in text
     assert scratch.call("add", "x", "--file", "gone.png").code == 1
+
+
+def test_a_path_is_no_thought(tmp_path: Path, notes: Path) -> None:
+    scratch = Scratch(tmp_path, {"QMD_INBOX": "notes/in"})
+    scratch.ok("collection", "add", str(notes))
+    for path in ("nope.pdf", "Nope.MD", "./nope", f"{notes}/nope", "nope.txt"):
+        done = scratch.call("add", path)
+        assert (done.code, f"There is no file {path}." in done.err) == (1, True), done.err
+        assert "--file" in done.err and f"echo {path} | qmd add" in done.err
+    boat = tmp_path / "boat.png"
+    boat.write_bytes(png())
+    assert f"{boat} is a file, and no thought." in scratch.call("add", os.fspath(boat)).err
+    assert not (notes / "in.md").exists()
+    assert scratch.run_raw("add", stdin=b"nope.pdf\n").returncode == 0
+    for thought in (
+        "buy nope.pdf again",
+        "买牛奶/鸡蛋",
+        "#a/b",
+        "https://a.example/b.md",
+        "v1.2",
+    ):
+        scratch.ok("add", thought)

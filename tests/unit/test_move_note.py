@@ -109,6 +109,8 @@ def test_links_that_are_not_to_be_rewritten_are_listed(kb: KnowledgeBase, notes:
         ("New", "a/New.md"),
         ("New.md", "a/New.md"),
         ("v1.2", "a/v1.2.md"),
+        ("Node.js", "a/Node.js.md"),
+        ("x.pdf.md", "a/x.pdf.md"),
         ("OLD", "a/OLD.md"),
         ("b/", "b/Old.md"),
         ("b/c/New", "b/c/New.md"),
@@ -159,6 +161,8 @@ def test_a_path_that_searches_leave_out_is_told_also_before_the_move(
         ("../x.md", InvalidPathError),
         ("~/x/y.md", InvalidPathError),
         ("what?.md", InvalidPathError),
+        ("nope.txt", InvalidPathError),
+        ("a/Nope.PDF", InvalidPathError),
     ],
 )
 def test_a_path_that_cannot_be_moved_to_is_refused(

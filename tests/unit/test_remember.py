@@ -11,6 +11,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, EditError, InputError
+from qmd.files.edits.operations import fact_line, with_fact, without_fact
 from qmd.parse.document import parse_document
 from qmd.values import SearchRequest
 from qmd.values.documents import NewFact, Observation, RecalledFacts
@@ -256,6 +257,48 @@ def test_nothing_but_the_line_of_a_fact_is_forgotten(
     assert note.read_bytes() == b"# Lists\r\n- [big] one\r\n- [big] last"
     written.forget("lists", "last")
     assert note.read_bytes() == b"# Lists\r\n- [big] one\r\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# A\n",
+        "# A\r\n\r\nText",
+        "---\ntags: [a]\n---\n",
+        "",
+        "# A\n\n## Observations\n- [note] kept (x)\n",
+    ],
+)
+def test_the_last_fact_goes_with_the_heading_that_was_written_for_it(text: str) -> None:
+    line = fact_line(NewFact("Drinks tea", "A"), "2026-11-30")
+    stated = with_fact(text, line)
+    assert line in stated
+    assert without_fact(stated, "Drinks tea") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("# A\n\n## Observations\n\n- [fact] x\n\n## B\ntext\n", "# A\n\n## B\ntext\n"),
+        ("## Observations\n- [fact] x\n# B\n", "# B\n"),
+        ("# A\n\n## Observations\n- [fact] x\n\n### B\n", "# A\n\n## Observations\n\n### B\n"),
+        ("# A\n\n## Observations\n- [fact] x\n\nText\n", "# A\n\n## Observations\n\nText\n"),
+        ("# A\n\n## Facts\n- [fact] x\n", "# A\n\n## Facts\n"),
+        ("# Observations\n- [fact] x\n", "# Observations\n"),
+    ],
+)
+def test_a_heading_stays_if_more_is_below_it_or_another_hand_wrote_it(text: str, left: str) -> None:
+    assert without_fact(text, "x") == left
+
+
+def test_undo_brings_a_fact_back_with_its_heading(written: KnowledgeBase, tmp_path: Path) -> None:
+    written.remember(NewFact("Drinks tea", "Bob"))
+    note = tmp_path / "notes/memory/Bob.md"
+    before = note.read_bytes()
+    written.forget("Bob", "tea")
+    assert note.read_text().endswith("\n# Bob\n")
+    written.undo.undo_last()
+    assert note.read_bytes() == before
 
 
 def test_the_same_fact_again_is_updated(written: KnowledgeBase, tmp_path: Path) -> None:

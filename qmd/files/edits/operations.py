@@ -396,6 +396,7 @@ def _listed(tasks: dict[int, re.Match[str]], numbers: list[int]) -> str:
 # --- facts ------------------------------------------------------------------------------
 
 HEADING = "Observations"
+_HEADING_LINE = f"## {HEADING}"
 _SPACES = re.compile(r"\s+")
 
 
@@ -468,13 +469,13 @@ def with_fact(text: str, line: str) -> str:
     headings = [each for each in outline_of(text) if each.path[-1] == HEADING]
     if len(headings) == 1:
         return append(text, line, "#".join(headings[0].path))
-    return append(text, f"## {HEADING}\n{line}")
+    return append(text, f"{_HEADING_LINE}\n{line}")
 
 
 def new_note(title: str, line: str) -> str:
     """The text of a new note that states a fact."""
     escaped = title.replace("\\", "\\\\").replace('"', '\\"')
-    return f'---\ntitle: "{escaped}"\ntype: note\n---\n\n# {title}\n\n## {HEADING}\n{line}\n'
+    return f'---\ntitle: "{escaped}"\ntype: note\n---\n\n# {title}\n\n{_HEADING_LINE}\n{line}\n'
 
 
 def line_of(text: str, line: str) -> Observation | None:
@@ -487,7 +488,7 @@ def line_of(text: str, line: str) -> Observation | None:
 
 def without_fact(text: str, fact: str) -> str:
     """
-    A note without its only fact of this text.
+    A note without its only fact of this text; with the last below it goes the heading of facts.
 
     Args:
         fact: Its text, or a part of it that only one fact has.
@@ -519,7 +520,29 @@ def without_fact(text: str, fact: str) -> str:
             hint="Give the whole text of one, with its category: [category] fact.",
         )
     start, *ends = parsed.starts[containing[0] : containing[0] + 2]
-    return text[:start] + text[ends[0] if ends else len(text) :]
+    end = ends[0] if ends else len(text)
+    without_heading = _without_heading_of_facts(text, start, end)
+    return text[:start] + text[end:] if without_heading is None else without_heading
+
+
+def _without_heading_of_facts(text: str, start: int, end: int) -> str | None:
+    """
+    A text without a span of lines, and without the heading that `with_fact` wrote above it.
+
+    Returns:
+        None if another heading stands above it, or anything else below this one.
+    """
+    *lines, heading = text[:start].rstrip().splitlines(keepends=True) or [""]
+    below = text[end:].lstrip("\r\n")
+    next_heading = _HEADING.match(below)
+    has_more = below.strip() and (next_heading is None or len(next_heading[1]) > 2)
+    if heading != _HEADING_LINE or has_more:
+        return None
+    above = "".join(lines).rstrip()
+    between = line_end(text) if text.endswith(("\n", "\r")) or below.strip() else ""
+    if not below.strip():
+        return above + between if above else ""
+    return above + between * 2 + below if above else below
 
 
 def _facts(text: str) -> tuple[Outline, dict[int, Observation]]:

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -19,6 +18,7 @@ from qmd.errors import QmdError, ScopeError, WritesForbiddenError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase, require_writing_token
 from qmd.server.activity import Activity, SearchKind, caller_named
+from qmd.server.compression import Compressed
 from qmd.server.failures import failure_of
 from qmd.server.jobs import Jobs
 from qmd.server.page import templating
@@ -198,7 +198,7 @@ class Site:
             self._browsers.remember(browser, request, response)
             return response
 
-        gzip = Middleware(GZipMiddleware, minimum_size=_MIN_GZIP, compresslevel=5)
+        gzip = Middleware(Compressed, minimum_size=_MIN_GZIP, compresslevel=5)
         return Route(path, answer, methods=list(methods), middleware=[gzip] if compress else None)
 
     async def _recorded(self, path: str, handler: Handler, request: Request) -> Response:

@@ -14,13 +14,13 @@ from typing import cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from qmd import libraries
 from qmd.engine_text import EngineText
+from qmd.server.compression import Compressed
 from qmd.server.page.links import address
 from qmd.server.page.note_text import plain_line
 from qmd.server.security import STATIC_PATH
@@ -173,7 +173,7 @@ class StaticFiles:
         return f"{STATIC_PATH}{name}?v={self._versions[name]}"
 
     def route(self) -> Route:
-        gzip = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
+        gzip = Middleware(Compressed, minimum_size=1_000, compresslevel=5)
         return Route(STATIC_PATH + "{name}", self._serve, methods=["GET"], middleware=[gzip])
 
     async def _serve(self, request: Request) -> Response:
