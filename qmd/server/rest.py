@@ -28,7 +28,6 @@ from qmd.operations.bounds import excesses
 from qmd.operations.definition import Lane
 from qmd.server import openapi, streams
 from qmd.server.activity import Activity, caller_of_agent, session_of
-from qmd.server.compression import Compressed
 from qmd.server.endpoints import ENDPOINTS, definition, endpoints
 from qmd.server.endpoints.health import Health
 from qmd.server.failures import Failure, failure_of
@@ -96,7 +95,7 @@ def rest_routes(
         Route(
             "/openapi.json",
             Page(("GET", "HEAD"), face.description),
-            middleware=[Middleware(Compressed)],
+            middleware=[Middleware(streams.Compressed)],
         ),
         Route("/events", Page(("GET", "HEAD"), face.events)),
         Route("/chat/stream", Page(("POST",), face.chat_stream)),

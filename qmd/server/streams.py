@@ -1,5 +1,5 @@
 """
-Streams of server-sent events, and their end, when a server stops.
+Streams of server-sent events, and their end, when a server stops; replies in gzip.
 
 The events are those of the index, and those of a turn of a conversation.
 `sse_starlette`, which comes with the SDK of MCP, is not used: it sends each event by itself and its
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +19,8 @@ from typing import TypeVar
 
 import anyio
 from pydantic_core import from_json
+from starlette.datastructures import Headers
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -120,6 +123,22 @@ _STREAM = b"text/event-stream"
 _DATA = b"data: "
 #: The headers of a stream that do not hold for JSON.
 _OF_STREAMS = frozenset({b"content-type", b"content-length", b"x-accel-buffering"})
+
+
+#: An encoding of the header Accept-Encoding with its weight, of which 0 refuses it.
+_REFUSED = re.compile(r"(?:x-)?gzip\s*;\s*q=0(?:\.0*)?\s*", re.IGNORECASE)
+
+
+class Compressed(GZipMiddleware):
+    """That of Starlette, which takes the name of gzip for a yes, also where the weight is a no."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            encodings = ",".join(Headers(scope=scope).getlist("accept-encoding"))
+            if any(_REFUSED.fullmatch(each.strip()) for each in encodings.split(",")):
+                others = [each for each in scope["headers"] if each[0] != b"accept-encoding"]
+                scope = {**scope, "headers": others}
+        await super().__call__(scope, receive, send)
 
 
 class LargeReplies:

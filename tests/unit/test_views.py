@@ -183,6 +183,17 @@ def test_a_base_has_several_views(kb: KnowledgeBase) -> None:
     assert (mine.name, mine.total) == ("Not mine", 0)
 
 
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [("rating", ["Emma", "Dune", "Draft"]), ("-rating", ["Dune", "Emma", "Draft"])],
+)
+def test_a_note_without_the_value_comes_last(
+    kb: KnowledgeBase, sort: str, names: list[str]
+) -> None:
+    (view,) = kb.views(text=f"tags: book\nsort: {sort}").views
+    assert [Path(row.file).stem for row in view.rows] == names
+
+
 def test_a_view_has_words_groups_and_a_limit(kb: KnowledgeBase) -> None:
     assert first_cells(kb, "query: write\ncolumns: file.name") == ["Frank Herbert"]
     (view,) = kb.views(text="tags: book\ngroup: default(rating, 'none')\nsort: file.name").views

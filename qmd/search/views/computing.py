@@ -489,7 +489,7 @@ def _combined(sign: str, left: Any, right: Any) -> Any:
             return False
         first, second = _pair(_as_number(left, right), _as_number(right, left))
         kinds = {first[0], second[0]}
-        if _Kind.NUMBER in kinds and kinds & {_Kind.TEXT, _Kind.NOTHING}:
+        if Kind.NUMBER in kinds and kinds & {Kind.TEXT, Kind.NOTHING}:
             return False
         return {
             "<": first < second,
@@ -548,7 +548,7 @@ _ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {
 }
 
 
-class _Kind(IntEnum):
+class Kind(IntEnum):
     """The kinds of values, in the order in which they are sorted."""
 
     NUMBER = 0
@@ -563,26 +563,26 @@ def _pair(left: Any, right: Any) -> tuple[tuple[int, Any], tuple[int, Any]]:
     if isinstance(left, datetime) or isinstance(right, datetime):
         dates = to_date(left), to_date(right)
         if None not in dates:
-            return (_Kind.DATE, dates[0]), (_Kind.DATE, dates[1])
+            return (Kind.DATE, dates[0]), (Kind.DATE, dates[1])
     if isinstance(left, timedelta) or isinstance(right, timedelta):
         spans = to_span(left), to_span(right)
         if None not in spans:
-            return (_Kind.SPAN, spans[0]), (_Kind.SPAN, spans[1])
+            return (Kind.SPAN, spans[0]), (Kind.SPAN, spans[1])
     return order_of(left), order_of(right)
 
 
 def order_of(value: Any) -> tuple[int, Any]:
     """What values are sorted by: numbers before times, dates and texts; nothing comes last."""
     if value is None or value == "":
-        return _Kind.NOTHING, ""
+        return Kind.NOTHING, ""
     if isinstance(value, (bool, float)):
-        return _Kind.NUMBER, float(value)
+        return Kind.NUMBER, float(value)
     if isinstance(value, timedelta):
-        return _Kind.SPAN, value
+        return Kind.SPAN, value
     moment = to_date(value)
     if moment is not None:
-        return _Kind.DATE, moment
-    return _Kind.TEXT, text_of(value).casefold()
+        return Kind.DATE, moment
+    return Kind.TEXT, text_of(value).casefold()
 
 
 def _listed(value: Any) -> list[Any]:

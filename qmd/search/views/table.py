@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from qmd.errors import InputError
 from qmd.parse.links import make_link
 from qmd.search import graph
-from qmd.search.views.computing import Computer, ViewContext, ViewNote, order_of, text_of
+from qmd.search.views.computing import Computer, Kind, ViewContext, ViewNote, order_of, text_of
 from qmd.search.views.expressions import Expression
 from qmd.search.views.written import SortKey, ViewQuery
 from qmd.system import cancellation, clock
@@ -153,9 +153,11 @@ def _sorted(notes: list[ViewNote], query: ViewQuery, computer: Computer) -> list
 def _by(notes: list[ViewNote], key: SortKey, computer: Computer) -> list[ViewNote]:
     """Those without a value come last in either direction."""
     ordered = [(order_of(computer.value(key.value, note)), note) for note in notes]
-    full = [each for each in ordered if each[0][0] != 9]
+    full = [each for each in ordered if each[0][0] != Kind.NOTHING]
     full.sort(key=lambda each: each[0], reverse=key.descending)
-    return [note for _, note in full] + [note for order, note in ordered if order[0] == 9]
+    return [note for _, note in full] + [
+        note for order, note in ordered if order[0] == Kind.NOTHING
+    ]
 
 
 def _note(facts: ListedFacts) -> ViewNote:

@@ -18,7 +18,6 @@ from qmd.errors import QmdError, ScopeError, WritesForbiddenError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase, require_writing_token
 from qmd.server.activity import Activity, SearchKind, caller_named
-from qmd.server.compression import Compressed
 from qmd.server.failures import failure_of
 from qmd.server.jobs import Jobs
 from qmd.server.page import templating
@@ -34,6 +33,7 @@ from qmd.server.page.browser import (
     require_own_page,
 )
 from qmd.server.sessions import IN_SESSION, Sessions
+from qmd.server.streams import Compressed
 from qmd.server.workers import CallQueue, while_connected
 from qmd.system.session import in_session
 from qmd.values.writing import Language

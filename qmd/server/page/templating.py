@@ -20,10 +20,10 @@ from starlette.routing import Route
 
 from qmd import libraries
 from qmd.engine_text import EngineText
-from qmd.server.compression import Compressed
 from qmd.server.page.links import address
 from qmd.server.page.note_text import plain_line
 from qmd.server.security import STATIC_PATH
+from qmd.server.streams import Compressed
 from qmd.system import clock
 from qmd.values.search import shown_relevance
 from qmd.values.text import file_stem
