@@ -187,9 +187,7 @@ def test_a_base_has_several_views(kb: KnowledgeBase) -> None:
     ("sort", "names"),
     [("rating", ["Emma", "Dune", "Draft"]), ("-rating", ["Dune", "Emma", "Draft"])],
 )
-def test_a_note_without_the_value_comes_last(
-    kb: KnowledgeBase, sort: str, names: list[str]
-) -> None:
+def test_without_the_value_it_comes_last(kb: KnowledgeBase, sort: str, names: list[str]) -> None:
     (view,) = kb.views(text=f"tags: book\nsort: {sort}").views
     assert [Path(row.file).stem for row in view.rows] == names
 

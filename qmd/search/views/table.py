@@ -153,11 +153,10 @@ def _sorted(notes: list[ViewNote], query: ViewQuery, computer: Computer) -> list
 def _by(notes: list[ViewNote], key: SortKey, computer: Computer) -> list[ViewNote]:
     """Those without a value come last in either direction."""
     ordered = [(order_of(computer.value(key.value, note)), note) for note in notes]
+    empty = [note for (kind, _), note in ordered if kind == Kind.NOTHING]
     full = [each for each in ordered if each[0][0] != Kind.NOTHING]
     full.sort(key=lambda each: each[0], reverse=key.descending)
-    return [note for _, note in full] + [
-        note for order, note in ordered if order[0] == Kind.NOTHING
-    ]
+    return [note for _, note in full] + empty
 
 
 def _note(facts: ListedFacts) -> ViewNote:
