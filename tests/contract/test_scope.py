@@ -332,11 +332,12 @@ def test_no_method_of_the_store_tells_of_closed_collections(
 CLOSED_METHODS = """
     add_collection add_context audit backup backup_older change_collection cleanup copy_to
     count_unread_pictures create_token describe_photo doctor embed embed_texts
-    embed_texts_with_tokens export follow images import_conversations import_export import_folders include_collection index
-    index_before_keeping is_valid_scope keep models ocr open overlap_notice photo_metadata
-    plan_import plugins posts preview_collection record_import remove_collection remove_context
-    rename_collection rescue restore restore_removed revoke_token scope_of_token summary
-    takes_pushes tokens unpack_notes update why_none
+    embed_texts_with_tokens export follow images import_conversations import_export
+    import_folders include_collection index index_before_keeping is_valid_scope keep models ocr
+    open overlap_notice photo_metadata plan_import plugins posts preview_collection
+    record_import remove_collection remove_context rename_collection rescue restore
+    restore_removed revoke_token scope_of_token summary takes_pushes tokens unpack_notes update
+    why_none
 """
 
 
