@@ -53,7 +53,11 @@ def targets_of(
             link.kind,
             link.target,
             link_key(link.kind, link.target),
-            *link[2:],
+            link.text,
+            link.heading,
+            link.block,
+            link.line,
+            link.relation,
         )
         for number, link in enumerate(links)
     ]
