@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from qmd.inference.llm import LlmSettings
     from qmd.kb import KnowledgeBase
     from qmd.settings import BackendSettings, Role
+    from qmd.values import Progress
     from qmd.values.location import DatabaseLocation
 
 
@@ -139,12 +140,21 @@ class Session:
             allow_private_addresses=settings.allow_private_addresses,
         )
         with cli.terminal.progress_bar_if_needed() as progress:
+
+            def tell(tick: Progress) -> None:
+                if tick.stage == "migrate" and not tick.done:
+                    cli.terminal.note(
+                        "The database is of an earlier version. It is brought up to date; earlier"
+                        " versions cannot use it then."
+                    )
+                progress(tick)
+
             return qmd.KnowledgeBase.open(
                 database,
                 chosen,
                 create=create,
                 read_only=not (write or create),
-                progress=progress,
+                progress=tell,
             )
 
     def remembers(self) -> bool:

@@ -194,7 +194,8 @@ class EditingMethods(FileMethods):
         """
         store = self._store
         editor = edits.note_editor.NoteEditor(self._writer(store))
-        return editor.delete(self._place(store, name), if_docid=if_docid, preview=preview)
+        place = self._place(store, name, whole=True)
+        return editor.delete(place, if_docid=if_docid, preview=preview)
 
     @open_to_scopes
     def periodic_note(self, when: str = "today", *, collection: str | None = None) -> PeriodicNote:
@@ -288,7 +289,7 @@ class EditingMethods(FileMethods):
         docid = edits.note_editor.docid_of_file(place, edits.note_editor.read_note(place))
         return values.writing.EditedNote(file, docid, written=False, diff="")
 
-    def _place(self, store: Store, name: str) -> NotePlace:
+    def _place(self, store: Store, name: str, *, whole: bool = False) -> NotePlace:
         """
         The note that a name means, and where it is on the disk.
 
@@ -296,12 +297,13 @@ class EditingMethods(FileMethods):
 
         Raises:
             DocumentNotFoundError, AmbiguousNameError
+            InputError: The name has a line or a heading, and the note is meant as a ``whole``.
             NotFoundError: It is the name of a folder.
         """
         with store.reading() as reader:
             vault = vault_of(reader)
             try:
-                file = lookup.resolve.resolve(reader, name)[0].file
+                resolved = lookup.resolve.resolve(reader, name)
             except errors.DocumentNotFoundError:
                 path = _note_on_disk(reader, vault, name)
                 folder = None if path is not None else _folder_on_disk(vault, name)
@@ -316,6 +318,15 @@ class EditingMethods(FileMethods):
                 if path is None:
                     raise
                 return edits.note_editor.NotePlace(path, vault.locate(path))
+            file = resolved.document.file
+            if whole and resolved.line is not None:
+                raise errors.InputError(
+                    engine_text(
+                        "{name} is a part of a note; notes are moved and deleted as a whole.",
+                        name=name,
+                    ),
+                    hint=f"Name the note: {file}",
+                )
             path = _note_on_disk(reader, vault, name)
         place = vault.locate(file)
         if path is not None and path != file:
@@ -409,7 +420,7 @@ class MovingMethods(EditingMethods):
             store.require_writable()
         with nullcontext() if preview else writing.writer.one_move_at_a_time(store.location):
             vault = store.read(vault_of)
-            note = self._place(store, name)
+            note = self._place(store, name, whole=True)
             target = files.moves.new_place(vault, note.file, new_path)
             self._update(store, {note.file, target.file})
             note = self._place(store, name)

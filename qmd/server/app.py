@@ -228,8 +228,8 @@ def exception_handlers(
 ) -> dict[int | type[Exception], Handler]:
     """What answers errors outside of the routes; ``show`` makes a page, for a browser."""
 
-    async def answer(_: Request, error: Exception) -> Response:
-        return failure_of(error).response()
+    async def answer(request: Request, error: Exception) -> Response:
+        return failure_of(error).response(as_page=wants_page(request.scope))
 
     async def answer_http(request: Request, error: Exception) -> Response:
         if show is not None and wants_page(request.scope):

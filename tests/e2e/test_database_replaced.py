@@ -35,6 +35,7 @@ from qmd.errors import (
 from qmd.health.doctor import keeping_checks
 from qmd.ingest.keep.freshness import IndexLock
 from qmd.operations import texts
+from qmd.server.app import build_app
 from qmd.store.sql.shared import KEEPER
 from qmd.store.sqlite.connections import Connections
 from qmd.store.sqlite.library import connect
@@ -44,7 +45,7 @@ from tests.support.cli import Scratch, filled
 from tests.support.http_server import request
 from tests.support.live import POLLING, Told, until
 from tests.support.mcp_client import RawClient
-from tests.support.rest import rest_client
+from tests.support.rest import client_of, rest_client
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="Windows does not let go of a file that is open"
@@ -389,6 +390,10 @@ def test_a_database_that_is_newer_now_is_neither_read_nor_written(
             assert (answer.status_code, answer.headers["qmd-error"]) == (503, "schema_too_new")
             assert "was written by a newer qmd" in answer.json()["detail"]
             assert "start that again" in answer.json()["detail"]
+    with client_of(build_app(kb)) as browser:
+        page = browser.get("/overview", headers={"accept": "text/html"})
+        assert (page.status_code, page.headers["content-type"]) == (503, "text/html; charset=utf-8")
+        assert "was written by a newer qmd" in page.text
     assert text(home) == "second\n"
     assert (database.read_bytes(), wal.read_bytes()) == before
 

@@ -15,6 +15,7 @@ from qmd.errors import (
     ConflictError,
     DocumentNotFoundError,
     FileChangedError,
+    InputError,
     InvalidPathError,
     NotFoundError,
     OutsideRootsError,
@@ -71,6 +72,19 @@ def test_a_move_is_one_change_with_all_links_and_undo_takes_it_back(
     [change] = kb.undo.changes()
     assert (change.number, change.tool, len(change.files)) == (moved.change, "move_note", 4)
     kb.undo.undo_last()
+    assert on_disk(notes) == before
+
+
+@pytest.mark.parametrize("name", ["notes/a/Old.md:1", "Old#Old"])
+def test_a_part_of_a_note_is_neither_moved_nor_deleted(
+    kb: KnowledgeBase, notes: Path, name: str
+) -> None:
+    before = on_disk(notes)
+    with pytest.raises(InputError, match="is a part of a note") as caught:
+        kb.move_note(name, "New")
+    assert caught.value.hint == "Name the note: notes/a/Old.md"
+    with pytest.raises(InputError, match="is a part of a note"):
+        kb.delete_note(name)
     assert on_disk(notes) == before
 
 
