@@ -218,6 +218,17 @@ def test_a_token_lets_in_whoever_has_it(start: Start) -> None:
     assert answer.status == 200
 
 
+def test_a_link_is_refused_to_other_users_for_a_reason_that_is_not_the_token(start: Start) -> None:
+    """As a proxy of another user asks, which forwards what a browser of the administrator sends."""
+    server = start(environment={**os.environ, "QMD_TOKEN": "s3cret"})
+    [answer] = ask_as(child.OTHER_USER, server.url, ("GET", "/open", None))
+    assert answer.status == 403
+    detail = answer.json()["detail"]
+    assert "valid for programs of the user who started this server only" in detail
+    assert "start the server with --allow-other-users" in detail
+    assert "without a token" not in detail
+
+
 # --- what doctor says -------------------------------------------------------------------
 
 
