@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from qmd.errors import ConfigError
 from qmd.inference import llm
 from qmd.records import dataclass, field
 
@@ -40,7 +41,8 @@ class BackendSettings:
     """
     The settings about models that are asked, in plain values.
 
-    ``rerank_url`` and ``embed_url`` are None where ``llm_url`` serves these as well. ``key``
+    ``rerank_url`` and ``embed_url`` are None where ``llm_url`` serves these as well: without any of
+    them only the language model has a server by default. ``key``
     reads the key of a server when it is needed (it raises ConfigError): no server is sent the
     key of another, and none one over plain http beyond this machine unless ``allow_insecure_key``.
     ``budget_s`` is for all calls of a query, ``timeout_s`` for one call that
@@ -72,9 +74,12 @@ class BackendSettings:
         The server for a role, by default with the model of the settings.
 
         Raises:
-            ConfigError: The address is none, or the key cannot be read.
+            ConfigError: The address is none, or the key cannot be read; or no server is named for
+                a role that has none by default.
         """
         url = {"llm": None, "rerank": self.rerank_url, "embed": self.embed_url}[role]
+        if role != "llm" and not (url or self.llm_url):
+            raise _no_server(role)
         holder: Role = role if url else "llm"
         return llm.LlmSettings(
             url=url or self.llm_url or llm.DEFAULT_URL,
@@ -84,6 +89,20 @@ class BackendSettings:
             key_variable=f"QMD_{holder.upper()}_API_KEY",
             allow_insecure_key=self.allow_insecure_key,
         )
+
+
+def _no_server(role: Literal["rerank", "embed"]) -> ConfigError:
+    if role == "rerank":
+        return ConfigError(
+            "Neither QMD_RERANK_URL (rerank_url) nor QMD_LLM_URL (llm_url) names a server.",
+            hint="Set the first to the address of the server that reranks, such as "
+            "http://localhost:8080/v1, or the second if the language model's server reranks.",
+        )
+    return ConfigError(
+        "Neither QMD_EMBED_URL (embed_url) nor QMD_LLM_URL (llm_url) names a server.",
+        hint="Set the first to the address of the server that makes vectors, such as "
+        "http://localhost:11434/v1, or the second if the language model's server makes them.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

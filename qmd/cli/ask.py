@@ -106,11 +106,12 @@ def ask(
     command_session = session()
     may_write = (write or command_session.settings.ask_write) and not read_only
     check_writes(asked_for=write, allowed=may_write, yes=yes, read_only=read_only)
+    questions = questions_from(question)
     settings = command_session.llm()
+    settings.require_key()
     mode: ChatMode = "write" if may_write else "read"
     if not as_json:
         introduce(settings.model, mode, agreed=yes)
-    questions = questions_from(question)
     with (
         _open(command_session, write=may_write) as kb,
         agent.chat.Chats(

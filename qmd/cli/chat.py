@@ -116,7 +116,11 @@ def ask(
         _open(command_session, read_only=read_only) as kb,
         agent.chat.Chats(kb, may_write=not read_only, confirm=consent, **limits) as chats,
     ):
-        model = kb.backend_settings.server().model if chats.has_model else "the model"
+        model = "the model"
+        if chats.has_model:
+            server = kb.backend_settings.server()
+            server.require_key()
+            model = server.model
         mode: ChatMode = "write" if may_write else "read"
         talk = cli.chat_talk.Talk(
             kb, chats, model, _current(kb, goes_on, chat_id), mode=mode, yes=yes, strict=strict

@@ -180,17 +180,19 @@ def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
     if kind == "plugin":
         reranker: Reranker = models.catalogue.open_plugin_model(setting, "reranking")
         return reranker
-    if kind in {"llm", "chat", "rerank"}:
+    if kind == "rerank":
+        server = settings.server("rerank", model)
+        return inference.assistant.RerankEndpoint(llm.endpoint.ModelEndpoint(server), server.model)
+    if kind in {"llm", "chat"}:
         server = settings.server(model=model)
         marks = inference.assistant.LlmReranker(
             inference.assistant.ChatEndpoint(llm.endpoint.ModelEndpoint(server), server.model)
         )
         if kind == "chat":
             return marks
+        reranking = settings.server("rerank") if settings.rerank_url else server
         return inference.assistant.RerankEndpoint(
-            llm.endpoint.ModelEndpoint(settings.server("rerank")),
-            server.model,
-            fallback=marks if kind == "llm" else None,
+            llm.endpoint.ModelEndpoint(reranking), server.model, fallback=marks
         )
     return inference.crossencoder.open_cross_encoder(setting, cache_dir)
 

@@ -318,6 +318,7 @@ class TestTrouble:
         assert result.code == 1
         assert "DeepSeek (https://api.deepseek.com) wants a key" in result.err
         assert "QMD_LLM_API_KEY" in result.err
+        assert "as agent" not in result.err
 
     @posix
     def test_a_key_file_that_others_can_read_is_refused(self, scratch: Scratch) -> None:

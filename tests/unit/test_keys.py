@@ -138,6 +138,17 @@ class TestPlainHttp:
             settings.server(role)
         assert f"unset {variable}" in (caught.value.hint or "")
 
+    @pytest.mark.parametrize(
+        ("role", "setting"), [("rerank", "rerank_url"), ("embed", "embed_url")]
+    )
+    def test_only_the_language_model_has_a_server_by_default(
+        self, role: Role, setting: str
+    ) -> None:
+        settings = BackendSettings(key=lambda _: KEY)
+        with pytest.raises(ConfigError, match=f"{setting}.*names a server"):
+            settings.server(role)
+        assert settings.server().url == DEFAULT_URL
+
     def test_a_server_that_two_roles_share_has_one_key(self) -> None:
         asked: list[Role] = []
 

@@ -34,6 +34,7 @@ from qmd.inference.llm import (
     read_key,
 )
 from qmd.inference.llm.answer import Assembly
+from qmd.inference.llm.endpoint import ModelEndpoint
 from tests.support.model_server import (
     Call,
     ModelServer,
@@ -538,6 +539,14 @@ class TestKey:
             LlmClient(LlmSettings(url)).chat(HELLO)
         assert "QMD_LLM_API_KEY" in str(caught.value.hint)
         assert "localhost:11434" in str(caught.value.hint)
+
+    def test_nor_does_any_other_request_go_out(self) -> None:
+        endpoint = ModelEndpoint(
+            LlmSettings("https://api.openai.com/v1", key_variable="QMD_EMBED_API_KEY")
+        )
+        with pytest.raises(ConfigError, match=r"OpenAI .* wants a key") as caught:
+            endpoint.ask("/embeddings", {}, timeout_s=1)
+        assert caught.value.hint == "Set QMD_EMBED_API_KEY"
 
 
 class TestSettings:

@@ -376,6 +376,9 @@ def test_a_slow_expander_leaves_the_reranker_its_time(asking: Asking) -> None:
         ({"expander": "llm", "llm_url": "ftp://host"}, "Not the address"),
         ({"expander": "llm", "llm_url": "http://me:pw@host"}, "must hold no user name"),
         ({"reranker": "llm", "rerank_url": "nonsense"}, "Not the address"),
+        ({"reranker": "rerank:m"}, "Neither QMD_RERANK_URL (rerank_url) nor QMD_LLM_URL"),
+        ({"reranker": "llm"}, "DeepSeek (https://api.deepseek.com) wants a key"),
+        ({"expander": "llm"}, "DeepSeek (https://api.deepseek.com) wants a key"),
     ],
 )
 def test_a_wrong_setting_fails_no_query(

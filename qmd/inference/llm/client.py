@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from qmd.engine_text import engine_text
-from qmd.errors import ConfigError, TransientInferenceError
+from qmd.errors import TransientInferenceError
 from qmd.inference.llm import endpoint
 from qmd.inference.llm.answer import Assembly, ChatAnswer, Delta, Event, Message, Retry, usage_of
 from qmd.inference.llm.endpoint import ModelEndpoint, parsed_json
@@ -30,12 +30,6 @@ LONGEST_PAUSE_S = 60.0
 
 _MAX_BYTES = 64 << 20  # of an answer that comes in one piece
 _MAX_LINE_BYTES = 16 << 20  # of one that is streamed
-
-#: Servers that answer no request without a key: their names, and the variables for the key.
-_NEEDS_KEY = {
-    "api.deepseek.com": ("DeepSeek", "DEEPSEEK_API_KEY or QMD_LLM_API_KEY"),
-    "api.openai.com": ("OpenAI", "QMD_LLM_API_KEY"),
-}
 
 
 class LlmClient:
@@ -93,7 +87,6 @@ class LlmClient:
             TransientInferenceError: No answer, after all tries.
             InferenceError: The server refuses, or does not speak this language.
         """
-        self._check_key()
         body: dict[str, Any] = {
             "model": self.settings.model,
             "messages": [_sendable(message) for message in messages],
@@ -116,17 +109,6 @@ class LlmClient:
                 listen(Retry(reason, pause, attempt))
             self._wait(pause)
             attempt += 1
-
-    def _check_key(self) -> None:
-        """Raises ConfigError where the server answers nobody without a key."""
-        if self.settings.key is None and self.settings.host in _NEEDS_KEY:
-            name, variables = _NEEDS_KEY[self.settings.host]
-            raise ConfigError(
-                f"{name} ({self.settings.url}) wants a key, and there is none.",
-                hint=f"Set {variables}, name a file of mode 600 that holds it by"
-                " QMD_LLM_KEY_FILE, or ask a model of your own:"
-                " --llm-url http://localhost:11434/v1 --llm-model NAME",
-            )
 
     def _pause(self, error: TransientInferenceError, attempt: int) -> float | None:
         """Seconds until the next try; None if there is to be none."""

@@ -99,6 +99,7 @@ class ModelEndpoint:
 
     @contextmanager
     def _request(self, path: str, body: object, limit: TimeLimit) -> Iterator[HttpReply]:
+        self.settings.require_key()  # without one it would read the notes, and answer nothing
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self.settings.key is not None:
             headers["Authorization"] = f"Bearer {self.settings.key}"

@@ -68,6 +68,23 @@ class LlmSettings:
     def host(self) -> str:
         return urlsplit(self.url).hostname or ""
 
+    def require_key(self) -> None:
+        """Raises ConfigError where the server answers nobody without a key, and there is none."""
+        if self.key is not None or self.host not in _ANSWER_WITH_KEY:
+            return
+        names = [self.key_variable]
+        if self.key_variable == VARIABLE:
+            names = [*(name for name, host in _BELONG_TO.items() if host == self.host), VARIABLE]
+        hint = f"Set {' or '.join(names)}"
+        if self.key_variable == VARIABLE:
+            hint += (
+                ", name a file of mode 600 that holds it by QMD_LLM_KEY_FILE, or ask a model of"
+                " your own: --llm-url http://localhost:11434/v1 --llm-model NAME"
+            )
+        raise ConfigError(
+            f"{_ANSWER_WITH_KEY[self.host]} ({self.url}) wants a key, and there is none.", hint=hint
+        )
+
     @property
     def is_loopback(self) -> bool:
         """Whether the server is on this machine, so that no proxy is used."""
@@ -115,6 +132,8 @@ def _checked(url: str) -> str:
 
 #: Variables that other programs use, too, and the only host that gets their keys.
 _BELONG_TO = {"DEEPSEEK_API_KEY": "api.deepseek.com"}
+#: Servers that answer no request without a key, and their names.
+_ANSWER_WITH_KEY = {"api.deepseek.com": "DeepSeek", "api.openai.com": "OpenAI"}
 _MAX_BYTES = 4096
 
 
