@@ -40,7 +40,7 @@ class EditingMethods(FileMethods):
         Edit the text of a note, as it is on the disk now. Its encoding and line ends stay.
 
         Args:
-            name: The note, as `get` takes it.
+            name: The note, as `get` takes it. A line in it is that of a task to tick.
             edit: What to do; or a function that gets the text and returns the new one.
             if_docid: Refuse the edit unless the note still has this docid.
             preview: Write nothing, and return the diff.
@@ -49,7 +49,8 @@ class EditingMethods(FileMethods):
             DocumentNotFoundError, AmbiguousNameError: As `get`.
             EditError: The note has no such place, or more than one; or its encoding lacks a
                 character of the text.
-            InputError: The edit lacks a field, or has one too many; or it is no docid.
+            InputError: The edit lacks a field, or has one too many; or it is no docid; or the name
+                has a line or a heading to which the edit does not fit.
             FileChangedError: The docid is another one; ``diff`` shows what has changed since, if
                 that is known.
             OutsideRootsError, WriteDeclinedError, ConflictError, FileAccessError: As the
@@ -57,7 +58,10 @@ class EditingMethods(FileMethods):
         """
         store = self._store
         editor = edits.note_editor.NoteEditor(self._writer(store))
-        return editor.edit(self._place(store, name), edit, if_docid=if_docid, preview=preview)
+        place, line = self._place_and_line(store, name)
+        if line is not None and not callable(edit):
+            edit = _edit_at(edit, line, name=name, file=place.file)
+        return editor.edit(place, edit, if_docid=if_docid, preview=preview)
 
     @open_to_scopes
     def note_source(self, name: str) -> NoteSource:
@@ -293,11 +297,29 @@ class EditingMethods(FileMethods):
         """
         The note that a name means, and where it is on the disk.
 
+        Raises:
+            InputError: The name has a line or a heading, and the note is meant as a ``whole``.
+            The errors of `_place_and_line`.
+        """
+        place, line = self._place_and_line(store, name)
+        if whole and line is not None:
+            raise errors.InputError(
+                engine_text(
+                    "{name} is a part of a note; notes are moved and deleted as a whole.",
+                    name=name,
+                ),
+                hint=f"Name the note: {place.file}",
+            )
+        return place
+
+    def _place_and_line(self, store: Store, name: str) -> tuple[NotePlace, int | None]:
+        """
+        The note that a name means, and the line at which the part that it names begins, if any.
+
         A path that the index does not have yet may also be that of a file.
 
         Raises:
             DocumentNotFoundError, AmbiguousNameError
-            InputError: The name has a line or a heading, and the note is meant as a ``whole``.
             NotFoundError: It is the name of a folder.
         """
         with store.reading() as reader:
@@ -317,24 +339,47 @@ class EditingMethods(FileMethods):
                     ) from None
                 if path is None:
                     raise
-                return edits.note_editor.NotePlace(path, vault.locate(path))
+                return edits.note_editor.NotePlace(path, vault.locate(path)), None
             file = resolved.document.file
-            if whole and resolved.line is not None:
-                raise errors.InputError(
-                    engine_text(
-                        "{name} is a part of a note; notes are moved and deleted as a whole.",
-                        name=name,
-                    ),
-                    hint=f"Name the note: {file}",
-                )
             path = _note_on_disk(reader, vault, name)
         place = vault.locate(file)
         if path is not None and path != file:
             # A new file at just this path, not the one that the index has under a similar path.
             there = vault.locate(path)
             if not (place.target.exists() and place.target.samefile(there.target)):
-                return edits.note_editor.NotePlace(path, there)
-        return edits.note_editor.NotePlace(file, place)
+                return edits.note_editor.NotePlace(path, there), None
+        return edits.note_editor.NotePlace(file, place), resolved.line
+
+
+def _edit_at(edit: NoteEdit, line: int, *, name: str, file: str) -> NoteEdit:
+    """
+    An edit of a note whose name has a line, which is that of a task.
+
+    Raises:
+        InputError: The edit has another line, or is none of the place that the name means.
+    """
+    if edit.action in ("tick", "untick"):
+        if edit.line not in (None, line):
+            raise errors.InputError(
+                engine_text(
+                    "{name} begins at line {line}, and the task is to be in line {other}.",
+                    name=name,
+                    line=line,
+                    other=edit.line,
+                ),
+                hint=f"Name the note ({file}) and the line of the task.",
+            )
+        return replace(edit, line=line)
+    if edit.action == "prepend" or (edit.action == "append" and edit.heading is None):
+        raise errors.InputError(
+            engine_text(
+                "{name} is a part of a note; {action} adds to the whole note.",
+                name=name,
+                action=edit.action,
+            ),
+            hint=f"Name the note: {file}. For a section, append takes its heading.",
+        )
+    return edit
 
 
 def _note_on_disk(reader: Reader, vault: Vault, name: str) -> str | None:

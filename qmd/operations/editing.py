@@ -176,7 +176,11 @@ def set_property(
     text=lambda replied: edit_texts.edited(replied.value),
     command="note tick",
     in_shell_alone=True,
-    examples=("qmd note tick plan 'Call the bank'", "qmd note tick plan 12 --undo"),
+    examples=(
+        "qmd note tick plan 'Call the bank'",
+        "qmd note tick plan.md:12",
+        "qmd note tick plan 12 --undo",
+    ),
     lane="write",
     errors=_ERRORS,
 )
@@ -184,14 +188,19 @@ def tick(
     kb: KnowledgeBase,
     file: NoteName,
     task: Annotated[
-        str, Describe("The text of the task, or its line", zh="任务的文字，或所在的行")
-    ],
+        str | None,
+        Describe(
+            "The text of the task, or its line; NAME:LINE needs neither",
+            zh="任务的文字，或所在的行",
+        ),
+        Shell("[TASK]", positional=True),
+    ] = None,
     undo: Annotated[bool, Describe("Take the tick away", zh="取消勾选")] = False,
     preview: Preview = False,
 ) -> EditedNote:
     """Tick a task of a note."""
     action: EditAction = "untick" if undo else "tick"
-    if task.isdecimal():
+    if task is not None and task.isdecimal():
         return kb.edit_note(file, NoteEdit(action, line=int(task)), preview=preview)
     return kb.edit_note(file, NoteEdit(action, old=task), preview=preview)
 

@@ -68,6 +68,9 @@ def test_a_task_is_ticked_by_its_text_or_its_line(scratch: Scratch) -> None:
     scratch.ok("note", "tick", "plan", "7")
     assert plan(scratch).count("- [x]") == 2
     scratch.ok("note", "tick", "plan", "7", "--undo")
+    scratch.ok("note", "tick", "plan.md:7")
+    scratch.ok("note", "tick", "plan.md:7", "--undo")
+    assert "plan.md:4" in scratch.call("note", "tick", "plan").err
     assert plan(scratch).count("- [x]") == 1
 
 

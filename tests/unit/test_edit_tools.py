@@ -256,6 +256,36 @@ def test_wrong_arguments_are_told(
     assert message in text_of(reply)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        (f"{PLAN}:3", {"action": "tick", "line": 4}, "and the task is to be in line 4"),
+        (f"{PLAN}:3", {"action": "tick", "old": "pay"}, "line 3 is another: call the bank"),
+        (f"{PLAN}:1", {"action": "tick"}, "Line 1 is no task"),
+        ("plan#Plan", {"action": "append", "text": "x"}, f"Name the note: {PLAN}"),
+        (f"{PLAN}:3", {"action": "prepend", "text": "x"}, "prepend adds to the whole note"),
+    ],
+)
+def test_a_place_in_the_name_is_not_ignored(
+    kb: KnowledgeBase, notes: Path, name: str, arguments: dict[str, Any], message: str
+) -> None:
+    before = (notes / "plan.md").read_bytes()
+    reply = call(kb, "edit_note", file=name, **arguments)
+    assert reply.is_error
+    assert message in text_of(reply)
+    assert (notes / "plan.md").read_bytes() == before
+
+
+def test_the_line_in_the_name_is_that_of_the_task(kb: KnowledgeBase, notes: Path) -> None:
+    assert not call(kb, "edit_note", file="plan.md:3", action="tick").is_error
+    assert b"- [x] call the bank" in (notes / "plan.md").read_bytes()
+    assert not call(kb, "edit_note", file="plan.md:3", action="untick", old="bank").is_error
+    assert b"- [ ] call the bank" in (notes / "plan.md").read_bytes()
+    # Where the edit says its place, the name may be that of a hit.
+    replaced = call(kb, "edit_note", file="plan.md:3", action="replace", old="bank", text="shop")
+    assert not replaced.is_error
+
+
 @pytest.mark.parametrize("blank", ["", " "])
 @pytest.mark.parametrize(
     ("name", "arguments"),

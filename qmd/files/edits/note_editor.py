@@ -363,7 +363,8 @@ def edited(text: str, edit: NoteEdit) -> str:
             raise errors.InputError(f"The action {edit.action} needs {name}.")
     if action.may_have == ("old", "line") and edit.old is None and edit.line is None:
         raise errors.InputError(
-            f"The action {edit.action} needs old, the text of the task, or line."
+            f"The action {edit.action} needs old, the text of the task, or line.",
+            hint="The name of the note may have the line: plan.md:4",
         )
     fields = (*action.needs, *action.may_have)
     for name in _FIELDS:
