@@ -97,6 +97,13 @@ def block(text: str, block_id: str) -> TextSpan | None:
     return TextSpan(first + 1, last + 1, source.char(first), source.char(last), tuple(lines[1:]))
 
 
+def list_item(text: str, line: int) -> TextSpan:
+    """The list item that begins at this line, counted from 1, with all that is inside it."""
+    source = _Text(text)
+    first, last = source.item_lines(line - 1, line - 1)
+    return TextSpan(first + 1, last + 1, source.char(first), source.char(last))
+
+
 class Anchors:
     """What links may name in one text. For many links: the text is parsed once, for the first."""
 

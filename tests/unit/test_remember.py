@@ -281,6 +281,7 @@ def test_the_last_fact_goes_with_the_heading_that_was_written_for_it(text: str) 
     [
         ("# A\n\n## Observations\n\n- [fact] x\n\n## B\ntext\n", "# A\n\n## B\ntext\n"),
         ("## Observations\n- [fact] x\n# B\n", "# B\n"),
+        ("# A\n\n## Observations ##\n- [fact] x\n", "# A\n"),
         ("# A\n\n## Observations\n- [fact] x\n\n### B\n", "# A\n\n## Observations\n\n### B\n"),
         ("# A\n\n## Observations\n- [fact] x\n\nText\n", "# A\n\n## Observations\n\nText\n"),
         ("# A\n\n## Facts\n- [fact] x\n", "# A\n\n## Facts\n"),
@@ -289,6 +290,28 @@ def test_the_last_fact_goes_with_the_heading_that_was_written_for_it(text: str) 
 )
 def test_a_heading_stays_if_more_is_below_it_or_another_hand_wrote_it(text: str, left: str) -> None:
     assert without_fact(text, "x") == left
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("- [fact] x\n  - why\n\n    more\n- [fact] y\n", "- [fact] y\n"),
+        ("- [fact] x\n  - why\n\nText\n", "\nText\n"),
+        ("- a\n  - [fact] x\n\tsaid so\n  - b\n", "- a\n  - b\n"),
+        ("1. [fact] x\r\n   because\r\n2. y\r\n", "2. y\r\n"),
+        ("## Observations\n- [fact] x\n  - why\n## B\n", "## B\n"),
+        ("- [fact] x\ntext\n", "text\n"),
+    ],
+)
+def test_what_is_inside_a_fact_goes_with_it(text: str, left: str) -> None:
+    assert without_fact(text, "x") == left
+
+
+def test_a_fact_with_others_inside_stays_until_these_are_forgotten() -> None:
+    text = "- [fact] x\n  - [fact] y\n- [fact] z\n"
+    with pytest.raises(EditError, match=r"Other facts are inside this one, at line 2\."):
+        without_fact(text, "x")
+    assert without_fact(without_fact(text, "y"), "x") == "- [fact] z\n"
 
 
 def test_undo_brings_a_fact_back_with_its_heading(written: KnowledgeBase, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from qmd.files.edits.diff import kept_lines
 from qmd.files.edits.text_file import LINE_END, UniformText, line_end, with_line_ends
 from qmd.parse import frontmatter, notation
 from qmd.parse.markdown import Outline, outline
-from qmd.parse.sections import Section, heading_path, outline_of, section
+from qmd.parse.sections import Section, heading_path, list_item, outline_of, section
 from qmd.values.documents import NewFact, Observation
 from qmd.values.text import UNSAFE
 
@@ -397,6 +397,8 @@ def _listed(tasks: dict[int, re.Match[str]], numbers: list[int]) -> str:
 
 HEADING = "Observations"
 _HEADING_LINE = f"## {HEADING}"
+#: Also as formatters close it.
+_HEADING_OF_FACTS = re.compile(rf"{_HEADING_LINE}(?:[ \t]+#+)?")
 _SPACES = re.compile(r"\s+")
 
 
@@ -488,16 +490,17 @@ def line_of(text: str, line: str) -> Observation | None:
 
 def without_fact(text: str, fact: str) -> str:
     """
-    A note without its only fact of this text; with the last below it goes the heading of facts.
+    A note without its only fact of this text, and without what is inside its list item; with the
+    last below it goes the heading of facts.
 
     Args:
         fact: Its text, or a part of it that only one fact has.
 
     Raises:
-        EditError: There is no such fact, or more than one.
+        EditError: There is no such fact, or more than one, or other facts are inside it.
     """
     words = " ".join(fact.split())
-    parsed, facts = _facts(text)
+    facts = _facts(text)[1]
     same = [
         number
         for number, each in facts.items()
@@ -519,15 +522,31 @@ def without_fact(text: str, fact: str) -> str:
             f" {in_words([number + 1 for number in containing])}.",
             hint="Give the whole text of one, with its category: [category] fact.",
         )
-    start, *ends = parsed.starts[containing[0] : containing[0] + 2]
-    end = ends[0] if ends else len(text)
+    start, end = _item_of_fact(text, containing[0] + 1, [number + 1 for number in facts])
     without_heading = _without_heading_of_facts(text, start, end)
     return text[:start] + text[end:] if without_heading is None else without_heading
 
 
+def _item_of_fact(text: str, line: int, facts: list[int]) -> tuple[int, int]:
+    """
+    Where the list item of the fact at a line begins and ends.
+
+    Raises:
+        EditError: Others of the facts at these lines are inside it.
+    """
+    item = list_item(text, line)
+    inside = [each for each in facts if item.start_line < each < item.end_line]
+    if inside:
+        raise EditError(
+            engine_text("Other facts are inside this one, at {lines}.", lines=in_words(inside)),
+            hint="Forget these first, or move them out of its list item.",
+        )
+    return item.start_char, item.end_char
+
+
 def _without_heading_of_facts(text: str, start: int, end: int) -> str | None:
     """
-    A text without a span of lines, and without the heading that `with_fact` wrote above it.
+    A text without a span of lines, and without the heading above it that `with_fact` writes.
 
     Returns:
         None if another heading stands above it, or anything else below this one.
@@ -536,7 +555,7 @@ def _without_heading_of_facts(text: str, start: int, end: int) -> str | None:
     below = text[end:].lstrip("\r\n")
     next_heading = _HEADING.match(below)
     has_more = below.strip() and (next_heading is None or len(next_heading[1]) > 2)
-    if heading != _HEADING_LINE or has_more:
+    if not _HEADING_OF_FACTS.fullmatch(heading) or has_more:
         return None
     above = "".join(lines).rstrip()
     between = line_end(text) if text.endswith(("\n", "\r")) or below.strip() else ""
