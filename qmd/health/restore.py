@@ -34,13 +34,14 @@ def restore(database: Path, backup: Path) -> Path | None:
         raise DatabaseMissingError(f"There is no file {backup}.", hint=_BACKUP_HINT)
     if backup.exists() and database.exists() and backup.samefile(database):
         raise ConflictError(f"{backup} is the database itself.", hint=_BACKUP_HINT)
-    try:
-        store.copies.check_backup(backup)
-    except NotADatabaseError as error:
-        raise NotADatabaseError(str(error), hint=_BACKUP_HINT) from error
-    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with index_locked(database):
-        return store.copies.put_in_place(backup, database)
+    with store.copies.left_alone(backup):
+        try:
+            store.copies.check_backup(backup)
+        except NotADatabaseError as error:
+            raise NotADatabaseError(str(error), hint=_BACKUP_HINT) from error
+        database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with index_locked(database):
+            return store.copies.put_in_place(backup, database)
 
 
 def backup_older(database: Path, target: Path, *, replace: bool) -> int:

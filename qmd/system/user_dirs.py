@@ -147,3 +147,12 @@ def lock_beside(database: DatabaseLocation, suffix: str) -> Path:
     if isinstance(database, Path):
         database = Path(os.path.realpath(database))
     return file_beside(database, suffix)
+
+
+def lock_mode(database: DatabaseLocation) -> int:
+    """The mode of a lock file: those who may use the database may take the lock, nobody else."""
+    try:
+        shared = database.stat().st_mode & 0o666 if isinstance(database, Path) else 0
+    except OSError:  # there is none yet
+        shared = 0
+    return 0o600 | shared

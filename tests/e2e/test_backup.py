@@ -20,6 +20,8 @@ from qmd.errors import (
     NotADatabaseError,
     StoreError,
 )
+from qmd.files.writing.writer import one_move_at_a_time
+from qmd.health.restore import index_locked
 from qmd.values import Progress
 from tests.support import child
 from tests.support.cli import filled
@@ -86,6 +88,38 @@ def test_only_the_owner_can_read_a_database_and_its_copies(tmp_path: Path) -> No
     (tmp_path / "link.sqlite").symlink_to(database)
     KnowledgeBase.open(tmp_path / "link.sqlite", create=True).close()
     assert mode(database) == 0o600
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
+@pytest.mark.parametrize(("of_database", "of_lock"), [(0o600, 0o600), (0o660, 0o660)])
+def test_who_may_use_the_database_may_take_its_locks(
+    database: Path, of_database: int, of_lock: int
+) -> None:
+    database.chmod(of_database)
+    before = os.umask(0)
+    try:
+        with index_locked(database), one_move_at_a_time(database):
+            locks = {path.name: mode(path) for path in database.parent.glob("kb.sqlite.*lock")}
+    finally:
+        os.umask(before)
+    assert locks == {"kb.sqlite.lock": of_lock, "kb.sqlite.moves.lock": of_lock}
+
+
+@pytest.mark.parametrize("made_by", ["backup", "hand"])
+def test_nothing_is_left_beside_a_backup(database: Path, tmp_path: Path, made_by: str) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    copy = folder / "copy.sqlite"
+    if made_by == "backup":
+        with KnowledgeBase.open(database) as kb:
+            kb.backup(copy)
+    else:
+        shutil.copy(database, copy)  # which has a log while it is read
+    before = copy.read_bytes()
+    KnowledgeBase.restore(database, copy)
+    assert [path.name for path in folder.iterdir()] == ["copy.sqlite"]
+    assert copy.read_bytes() == before
+    assert dump(database) == dump(copy)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")

@@ -146,7 +146,7 @@ class LockedFolder:
         if self._fd is not None and self._lock_directory_itself(self._fd, deadline):
             return
         digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:32]
-        lock = libraries.filelock.FileLock(_lock_directory() / f"{digest}.lock")
+        lock = libraries.filelock.FileLock(_lock_directory() / f"{digest}.lock", mode=0o600)
         try:
             lock.acquire(timeout=max(0.0, deadline - time.monotonic()), poll_interval=0.005)
         except libraries.filelock.Timeout:

@@ -25,7 +25,7 @@ from qmd.files.writing.policy import ResolvedPath, WritePolicy
 from qmd.store.sql import revisions
 from qmd.system import cancellation, clock
 from qmd.system.session import current_face, current_session
-from qmd.system.user_dirs import lock_beside
+from qmd.system.user_dirs import lock_beside, lock_mode
 from qmd.values.access import AuditEntry
 from qmd.values.text import fold
 from qmd.values.writing import FileAction
@@ -637,7 +637,8 @@ def one_move_at_a_time(database: DatabaseLocation) -> Iterator[None]:
         ConflictError: Another move or undo has held the lock for longer than `WAIT_S`.
         OSError: The lock file cannot be made.
     """
-    lock = libraries.filelock.FileLock(str(lock_beside(database, ".moves.lock")))
+    path = str(lock_beside(database, ".moves.lock"))
+    lock = libraries.filelock.FileLock(path, mode=lock_mode(database))
     _acquire(lock)
     try:
         with cancellation.in_block(_held, lock):

@@ -354,7 +354,7 @@ def _reported(directory: Path) -> Iterator[None]:
 def _locked(directory: Path) -> Iterator[None]:
     """Raises TransientInferenceError if another process holds the lock for ten minutes."""
     directory.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(directory.parent / f".{NAME}.lock", timeout=_LOCK_TIMEOUT_S)
+    lock = FileLock(directory.parent / f".{NAME}.lock", timeout=_LOCK_TIMEOUT_S, mode=0o644)
     try:
         lock.acquire()
     except Timeout as error:

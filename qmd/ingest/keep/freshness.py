@@ -25,7 +25,7 @@ from qmd.errors import DatabaseReplacedError, QmdError
 from qmd.ingest.events import Event, EventBus
 from qmd.store.sql.shared import KEEPER
 from qmd.system import clock, running
-from qmd.system.user_dirs import lock_beside
+from qmd.system.user_dirs import lock_beside, lock_mode
 from qmd.values import Freshness, Progress, ProgressCallback
 
 if TYPE_CHECKING:
@@ -420,7 +420,8 @@ class IndexLock:
     def __init__(self, database: Path) -> None:
         self.file = lock_file(database)
         # Taken and released by different threads of the keeper.
-        self._lock = FileLock(str(self.file), timeout=0, thread_local=False)
+        mode = lock_mode(database)
+        self._lock = FileLock(str(self.file), timeout=0, mode=mode, thread_local=False)
         self._taken: os.stat_result | None = None
         self._is_new = False
 

@@ -56,7 +56,8 @@ def copy(
     if any(Path(f"{target}{suffix}").exists() for suffix in COMPANIONS):
         _require_unused(target)
     with _beside(target) as temporary:
-        _copy(connection, temporary, progress)
+        # Readers of a file with a log leave companions, and need a directory that they may write.
+        _copy(connection, temporary, progress, without_log=True)
         size = temporary.stat().st_size
         for suffix in COMPANIONS:  # of the file that is replaced; the copy is complete
             Path(f"{target}{suffix}").unlink(missing_ok=True)
@@ -110,6 +111,17 @@ def check_backup(path: Path) -> None:
         raise errors.CorruptDatabaseError(
             f"{path} is damaged: " + "; ".join(problems[:3]), hint="Give another backup."
         )
+
+
+@contextmanager
+def left_alone(path: Path) -> Iterator[None]:
+    """Read a file in the block, and leave nothing beside it that was not there before."""
+    has_companions = any(Path(f"{path}{suffix}").exists() for suffix in COMPANIONS)
+    try:
+        yield
+    finally:
+        if not has_companions:
+            library.drop_companions(path)
 
 
 def put_in_place(source: Path, database: Path) -> Path | None:
@@ -189,7 +201,11 @@ def _beside(target: Path) -> Iterator[Path]:
 
 
 def _copy(
-    source: library.Connection, target: Path, progress: Callable[[int, int], object] | None = None
+    source: library.Connection,
+    target: Path,
+    progress: Callable[[int, int], object] | None = None,
+    *,
+    without_log: bool = False,
 ) -> None:
     pages, page_size = source.execute(
         "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"
@@ -208,6 +224,8 @@ def _copy(
             # Outside a transaction a copy in steps would begin anew after every write.
             in_steps = source.in_transaction and progress is not None
             source.backup(copied, pages=PAGES_AT_ONCE if in_steps else -1, progress=tick)
+            if without_log:
+                copied.execute("PRAGMA journal_mode = DELETE")
         finally:
             copied.close()
     except library.Error as error:

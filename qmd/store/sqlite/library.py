@@ -220,6 +220,13 @@ def _open_to_read(path: Path, timeout: float, *, tolerant: bool) -> Connection:
         raise translate(error, path) from error
 
 
+def drop_companions(path: Path) -> None:
+    """Let SQLite delete the files that read-only connections left beside one in WAL mode."""
+    if Path(f"{path}-wal").exists():
+        with suppress(errors.QmdError, *FAILURES):  # others have it open, or it cannot be written
+            _open(f"file:{quote(os.fsencode(path))}?mode=rw", BUSY_TIMEOUT_S).close()
+
+
 def _use_wal(connection: Connection, timeout: float) -> None:
     """
     Switch a new database to WAL.
