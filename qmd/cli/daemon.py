@@ -23,6 +23,7 @@ from qmd.config import SETTINGS, Setting
 from qmd.errors import ConfigError, ConflictError, NotFoundError, QmdError
 from qmd.system import clock, installation, running
 from qmd.system.log_file import LogReader, files_of_log, log_file
+from qmd.system.temporary import temporary_beside
 from qmd.system.user_dirs import moved_directories
 from qmd.values.location import DatabaseLocation, ServerDatabase
 
@@ -42,7 +43,7 @@ def start_in_background(ctx: click.Context) -> None:
     """
     database = session().settings.db
     refuse_second_server(database, "'qmd server stop' ends it.")
-    _require_writable(running.file_for(database).parent)
+    _require_room_for(running.file_for(database))
     arguments, secret = typed_server(ctx)
     environment = os.environ | secret
     chosen: list[str] = []
@@ -75,16 +76,30 @@ def refuse_second_server(database: DatabaseLocation, hint: str) -> None:
         )
 
 
-def _require_writable(directory: Path) -> None:
-    """Raises ConfigError: No file can be made in a directory; one that is missing will be made."""
+def _require_room_for(file: Path) -> None:
+    """Raises ConfigError: The address of a server cannot be written into a file."""
     # A server there would serve, and neither this command nor 'qmd server stop' could find it.
-    if directory.exists() and not os.access(directory, os.W_OK):
+    directory = file.parent
+    if not directory.exists():
+        return  # it will be made
+    foreground = "Run it in the foreground (qmd server --transport http), which needs no such file"
+    if not os.access(directory, os.W_OK):
         raise ConfigError(
             f"The address of the server cannot be kept beside the database: {directory} is not "
             "writable.",
-            hint="Run it in the foreground (qmd server --transport http), which needs no such "
-            "file; or make the directory writable.",
+            hint=f"{foreground}; or make the directory writable.",
         )
+    trial = temporary_beside(file)
+    try:
+        trial.write_bytes(b" " * 4096)
+    except OSError as error:
+        raise ConfigError(
+            f"The address of the server cannot be kept beside the database: {directory}: "
+            f"{error.strerror}.",
+            hint=f"{foreground}; or free some space.",
+        ) from error
+    finally:
+        trial.unlink(missing_ok=True)
 
 
 def _detached() -> dict[str, Any]:

@@ -67,6 +67,14 @@ def test_what_is_indexed_is_found_and_read(scratch: Scratch, unfinished: bool) -
         assert printed in done.stdout
 
 
+def test_a_server_that_no_command_could_find_is_not_started(scratch: Scratch) -> None:
+    done = run(scratch, "server", "--daemon", "--port", "0")
+    assert done.returncode == 1
+    assert "The address of the server cannot be kept beside the database" in done.stderr
+    assert "did not answer" not in done.stderr
+    assert not list(scratch.root.glob(".kb.sqlite.server*"))
+
+
 def test_what_cannot_be_written_is_refused_with_the_reason(scratch: Scratch) -> None:
     done = run(scratch, "index", "--no-embed")
     assert done.returncode == 1
