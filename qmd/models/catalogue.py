@@ -125,7 +125,16 @@ def list_models(
     coming: StoredModel | None = None,
     target: str | None = None,
 ) -> list[ModelInfo]:
-    """All models of the hub and of a database, with their facts; imports fastembed."""
+    """
+    All models of the hub and of a database, each once, with their facts; imports fastembed.
+
+    Args:
+        target: The name of the model that is to make the vectors, for the hub's in any letter case.
+    """
+    of_hub, rerankers = hub.embedding_models(), hub.cross_encoders()
+    if target is not None:
+        named = {entry["model"].lower(): entry["model"] for entry in (*of_hub, *rerankers)}
+        target = named.get(target.lower(), target)
 
     def info(name: str, dimension: int | None, **facts: Any) -> ModelInfo:
         state: Literal["active", "coming"] | None = None
@@ -146,7 +155,7 @@ def list_models(
             license="MIT",
         )
     ]
-    for entry in hub.embedding_models():
+    for entry in of_hub:
         infos.append(
             info(
                 entry["model"],
@@ -158,18 +167,13 @@ def list_models(
             )
         )
     infos += [info(name, None, source="plugin") for name in plugin_models("embedding")]
-    names = {listed.name for listed in infos}
-    recorded = [
-        stored for stored in (active, coming) if stored is not None and stored.name not in names
-    ]
-    for model in recorded:
-        infos.append(info(model.name, model.dimension, source=_source(model.name)))
-    if target is not None and target not in names | {stored.name for stored in recorded}:
-        infos.append(info(target, None, source=_source(target)))
+    others: dict[str, int | None] = {
+        stored.name: stored.dimension for stored in (coming, active) if stored is not None
+    }
     infos.append(_english_info(active))
     for name in plugin_models("reranking"):
         infos.append(ModelInfo(name, "reranker", None, source="plugin", ready=True))
-    for entry in hub.cross_encoders():
+    for entry in rerankers:
         infos.append(
             ModelInfo(
                 entry["model"],
@@ -182,6 +186,14 @@ def list_models(
                 ready=hub.is_ready(entry["model"], cache_dir),
             )
         )
+    names = {listed.name for listed in infos}
+    if target is not None:
+        others.setdefault(target, None)
+    infos += [
+        info(name, dimension, source=_source(name))
+        for name, dimension in others.items()
+        if name not in names
+    ]
     return sorted(infos, key=lambda model: (model.kind, model.state is None, not model.ready))
 
 

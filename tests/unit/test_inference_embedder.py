@@ -16,7 +16,15 @@ from qmd.errors import ModelMissingError
 from qmd.inference.embedded import build
 from qmd.inference.fastembedder import FastEmbedder, _tokenizer, clean
 from qmd.inference.protocols import Embedder, TokenStates, token_embedder
-from qmd.models.catalogue import DEFAULT_MODEL, is_available, is_ready, open_embedder, spec_of
+from qmd.models.catalogue import (
+    DEFAULT_MODEL,
+    is_available,
+    is_ready,
+    list_models,
+    open_embedder,
+    spec_of,
+)
+from qmd.store.sql.models import StoredModel
 
 QUESTION_ZH = "服务器崩溃以后怎样恢复数据库？"
 PAGE_EN = "After a crash, restore the database from the last nightly backup with pg_restore."
@@ -289,3 +297,23 @@ def test_each_family_gets_its_prefixes(name: str, query: str, passage: str) -> N
     spec = spec_of(name)
     assert (spec.query_prefix, spec.passage_prefix) == (query, passage)
     assert spec.dimension > 0 and spec.fingerprint != spec_of(DEFAULT_MODEL).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "state"),
+    [
+        ("baai/BGE-small-en-v1.5", "embedding", "coming"),
+        ("baai/bge-reranker-base", "reranker", None),
+        ("openai:x", "embedding", "active"),
+        ("openai:y", "embedding", "coming"),
+    ],
+)
+def test_each_model_is_listed_once(
+    tmp_path: Path, target: str, kind: str, state: str | None
+) -> None:
+    active, coming = StoredModel(1, "openai:x", "old", 8), StoredModel(2, "openai:x", "new", 16)
+    listed = list_models(tmp_path, active, coming, target)
+    names = [each.name.lower() for each in listed]
+    assert len(set(names)) == len(names)
+    (found,) = (each for each in listed if each.name.lower() == target.lower())
+    assert (found.kind, found.state) == (kind, state)
