@@ -89,7 +89,8 @@ class FileHistory:
 
         Args:
             number: The change before which the file had the content; None for the newest content
-                that differs from the present one.
+                that differs from the present one. Of a file that is gone that is what the last
+                change left, if it is kept.
 
         Raises:
             NotFoundError: No such change of the file is kept.
@@ -119,6 +120,7 @@ class FileHistory:
         return Restored(written.path, revision, written.problem)
 
     def _newest_different(self, file: Path, kept: Sequence[Revision]) -> Revision:
+        left = kept[0].hash_after if kept else None
         kept = [revision for revision in kept if revision.kind != "none"]
         if not kept:
             raise NotFoundError(
@@ -129,7 +131,8 @@ class FileHistory:
             present = self._files.policy.permitted(file).read()
             present_hash = hashlib.sha256(present).hexdigest()
         except FileNotFoundError:
-            present_hash = ""
+            # An undo keeps what it replaced, which is older than what it left.
+            return next((each for each in kept if each.hash == left), kept[0])
         for revision in kept:
             if revision.hash != present_hash:
                 return revision

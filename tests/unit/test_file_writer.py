@@ -463,6 +463,18 @@ def test_a_file_that_was_deleted_comes_back(kb: KnowledgeBase, notes: Path) -> N
     assert path.read_text() == "one"
 
 
+def test_of_a_file_that_is_gone_what_an_undo_left_comes_back(
+    kb: KnowledgeBase, notes: Path
+) -> None:
+    path = write(kb, notes / "x.md", "one")
+    write(kb, path, "two")
+    kb.undo.undo_last()
+    assert path.read_text() == "one"
+    path.unlink()
+    kb.revisions.restore(path)
+    assert path.read_text() == "one"
+
+
 def test_a_revision_is_chosen_by_its_number(kb: KnowledgeBase, notes: Path) -> None:
     path = notes / "x.md"
     for text in ("one", "two", "three"):
