@@ -147,3 +147,23 @@ def test_each_text_is_used_and_each_used_text_exists() -> None:
         and not re.search(rf'f"{name.rpartition("_")[0]}_{{', sources)
     }
     assert not unused
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("/history/notes/none.md", 404),
+        ("/history/none", 404),
+        ("/history/notes/plan.md?revision=first", 404),
+        ("/?q=boat&collection=none", 404),
+        ("/?q=boat&mode=none", 400),
+        ("/?q=boat&n=many", 400),
+    ],
+)
+def test_a_wrong_address_is_no_page(client: httpx.Client, address: str, status: int) -> None:
+    assert client.get(address).status_code == status
+
+
+@pytest.mark.parametrize("address", ["/history/notes/plan.md", "/part/hits?q=x&collection=none"])
+def test_what_has_nothing_to_show_is_one(client: httpx.Client, address: str) -> None:
+    assert client.get(address).status_code == 200

@@ -81,6 +81,7 @@ def test_folders_and_tags_are_a_view_without_scripts(client: httpx.Client) -> No
     assert "deep &amp; &lt;i&gt;" in page
     assert client.get("/browse/notes/none").status_code == 404
     assert client.get("/browse/none").status_code == 404
+    assert client.get("/part/tree/notes/none").status_code == 404
     part = client.get("/part/tree/notes/a/").text
     assert "part 2" in part
     assert "<html" not in part

@@ -327,6 +327,8 @@ def _is_there(kb: KnowledgeBase, folder: str) -> bool:
 def _folder(visit: Visit) -> Shown:
     """The entries of one folder, for a script that opens it."""
     folder = visit.file.strip("/") + "/"
+    if not _is_there(visit.kb, folder):
+        raise DocumentNotFoundError(folder)
     return Shown("tree_level.html", {"level": _level(visit.kb, folder, "", None, "")})
 
 

@@ -29,6 +29,8 @@ def _history(visit: Visit) -> Shown:
     with_now = visit.query("with") == "now"
     revisions = kb.revisions.history(name)
     present = _present(kb, name)
+    if not revisions and present is None:
+        kb.open_file(name).close()  # raises if there is none
     with_content = [each for each in revisions if each.kind == "content"]
     shown_day = visit.query("day")
     chosen, last = _chosen(visit, revisions, with_content)
@@ -64,7 +66,7 @@ def _chosen(
     visit: Visit, revisions: Sequence[Revision], with_content: Sequence[Revision]
 ) -> tuple[Revision | None, Revision | None]:
     """The first and the last of the changes that are shown as one; they may be the same."""
-    number, shown_day = visit.number(visit.query("revision")), visit.query("day")
+    written, shown_day = visit.query("revision"), visit.query("day")
     if shown_day:
         of_day = [each for each in with_content if _day_of(each) == shown_day]
         if not of_day:
@@ -73,11 +75,14 @@ def _chosen(
             )
         return of_day[-1], of_day[0]
     chosen = next(iter(with_content), None)
-    if number is not None:
-        chosen = visit.kb.revisions.before(revisions, number)
+    if written:
+        number = visit.number(written)
+        chosen = None if number is None else visit.kb.revisions.before(revisions, number)
         if chosen is None:
             raise NotFoundError(
-                engine_text("No change {number} of {name} is kept.", number=number, name=visit.file)
+                engine_text(
+                    "No change {number} of {name} is kept.", number=written[:20], name=visit.file
+                )
             )
     return chosen, chosen
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
 from qmd.engine_text import engine_text
@@ -117,7 +117,7 @@ def _view(visit: Visit) -> SearchView:
     return SearchView(visit.query("q").strip(), mode, filters, limit)
 
 
-def _hits(visit: Visit) -> dict[str, object]:
+def _hits(visit: Visit) -> dict[str, Any]:
     """What the hits' template shows: the hits and what stands beside them, or what is wrong."""
     try:
         view = _view(visit)
@@ -135,7 +135,8 @@ def _hits(visit: Visit) -> dict[str, object]:
             raise
         view = SearchView(visit.query("q"), "both", Filters(), _STEP)
         problem = visit.site.problem(visit.request, error)
-        return {"view": view, "reply": None, "problem": problem}
+        status = error.http_status
+        return {"view": view, "reply": None, "problem": problem, "http_status": status}
     beside = _beside(visit.kb, view, reply, is_typing=is_typing)
     return {"view": view, "reply": reply, **_shown(view, reply), **beside}
 
@@ -152,7 +153,8 @@ def _search(visit: Visit) -> Shown:
         "recent": recent,
         "indexing": visit.kb.freshness(embeddings_pending=0).indexing,
     }
-    return Shown("search.html", {**values, **hits})
+    # The script shows the part with the hits, whatever is wrong.
+    return Shown("search.html", {**values, **hits}, hits.get("http_status", 200))
 
 
 VIEWS = (
