@@ -221,7 +221,8 @@ class ArchiveNotFoundError(NotFoundError):
 class AuthorNotFoundError(NotFoundError):
     def __init__(self, author: str) -> None:
         super().__init__(
-            f"Author not found: {author}", hint="'qmd posts authors' lists all authors."
+            f"Author not found: {author}",
+            hint="The tool list_authors lists all authors; in the shell 'qmd posts authors' does.",
         )
         self.author = author
 
@@ -230,7 +231,8 @@ class PostNotFoundError(NotFoundError):
     def __init__(self, path: str) -> None:
         super().__init__(
             f"Post not found: {path}",
-            hint="A path begins with the author; 'qmd posts list' shows the path of each post.",
+            hint="A path begins with the author. The tool list_posts shows that of each post;"
+            " in the shell 'qmd posts list' does.",
         )
         self.path = path
 

@@ -360,7 +360,7 @@ def chosen(reader: Reader, name: str | None) -> tuple[Collection, DayNotes]:
             )
     raise InputError(
         "There is no collection in which a note of a day could lie.",
-        hint="'qmd up FOLDER' makes one of a folder.",
+        hint="POST /collections/add makes one of a folder; in the shell 'qmd up FOLDER' does.",
     )
 
 

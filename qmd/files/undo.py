@@ -114,7 +114,7 @@ class Undo:
             if change is None:
                 raise NotFoundError(
                     engine_text("There is no change {number}.", number=number),
-                    hint="See 'qmd history'.",
+                    hint="GET /changes lists them; in the shell 'qmd history' does.",
                 )
             if not _is_in_effect(reader, change):
                 raise ConflictError(
@@ -160,7 +160,8 @@ class Undo:
         if undo is None:
             raise NotFoundError(
                 "There is nothing to redo: no undo is newer than the last change.",
-                hint="An older undo is taken back by its number; see 'qmd history'.",
+                hint="An older undo is taken back by its number, which GET /changes has; in the"
+                " shell 'qmd history' has it.",
             )
         return self._undo_one(undo, lambda reader: _undos(reader, session))
 
@@ -196,7 +197,10 @@ class Undo:
         started again has a new session, and does not know the number of its change.
         """
         where = "" if session is None else f" of session {session}"
-        hint = "Changes of qmd's own tools can be undone; see 'qmd history'."
+        hint = (
+            "Changes of qmd's own tools can be undone. GET /changes lists them; in the shell"
+            " 'qmd history' does."
+        )
         last = None if session is None else _last_in_effect(reader, None)
         if last is not None:
             name = self._name(Path(last.files[0].path))

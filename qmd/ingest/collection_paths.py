@@ -35,7 +35,8 @@ def context_location(path: str, collections: Sequence[Collection]) -> tuple[int 
             raise CollectionNotFoundError(_decoded(path).partition("/")[0])
         raise InputError(
             engine_text("{path} lies in no collection.", path=path),
-            hint="Give a directory of a collection ('qmd collection list'), qmd://NAME, or /.",
+            hint="Give a directory of a collection, qmd://NAME, or /. GET /collections lists them;"
+            " in the shell 'qmd collection list' does.",
         )
     collection, prefix = location
     return collection.id, prefix

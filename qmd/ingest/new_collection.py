@@ -113,7 +113,7 @@ def refuse_known_folder(
             f"{each.path} is the collection '{each.name}' already, {now}.",
             hint=f"Change it: qmd collection set {shlex.quote(each.name)} {' '.join(changes)}"
             if changes
-            else "'qmd index' brings it up to date.",
+            else "POST /index brings it up to date; in the shell 'qmd index' does.",
         )
 
 

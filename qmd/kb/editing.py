@@ -335,7 +335,8 @@ class EditingMethods(FileMethods):
                             "{folder} is a folder; notes are edited, moved and deleted one by one.",
                             folder=folder,
                         ),
-                        hint=f"List its notes with: qmd ls {folder}",
+                        hint=f"GET /documents lists its notes; in the shell"
+                        f" 'qmd ls {folder}' does.",
                     ) from None
                 if path is None:
                     raise

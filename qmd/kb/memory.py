@@ -204,7 +204,8 @@ class CapturingMethods(EditingMethods):
         if not collections:
             raise NotFoundError(
                 "There is no collection in which a note may be written.",
-                hint="Add a folder: qmd collection add FOLDER",
+                hint="POST /collections/add adds a folder; in the shell"
+                " 'qmd collection add FOLDER' does.",
             )
         return first_added(collections).name
 

@@ -95,12 +95,14 @@ def error_in_words(error: errors.QmdError) -> errors.QmdError:
             )
         case errors.AuthorNotFoundError():
             return errors.NotFoundError(
-                f"作者不存在：{error.author}", hint="qmd posts authors 会列出所有作者。"
+                f"作者不存在：{error.author}",
+                hint="工具 list_authors 会列出所有作者；在命令行用 qmd posts authors。",
             )
         case errors.PostNotFoundError():
             return errors.NotFoundError(
                 f"文件不存在：{error.path}",
-                hint="路径以作者名开头；qmd posts list 会列出每篇文章的路径。",
+                hint="路径以作者名开头；工具 list_posts 会列出每篇文章的路径，"
+                "在命令行用 qmd posts list。",
             )
         case errors.BlankQueryError():
             return errors.InputError(NO_QUERY)
@@ -311,7 +313,10 @@ def read_post(
     if path:
         return PostAnswer(kb.posts.read(path))
     if not author or not title:
-        raise errors.InputError(NO_POST, hint="qmd posts read PATH, or --author and --title.")
+        raise errors.InputError(
+            NO_POST,
+            hint="Give path, or author and title; in the shell PATH, or --author and --title.",
+        )
     matching = kb.posts.matching(author, title)
     is_one = len(matching.posts) == 1
     return PostAnswer(kb.posts.read(matching.posts[0].path) if is_one else None, matching)

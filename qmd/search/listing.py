@@ -59,7 +59,8 @@ def existing_key(reader: Reader, name: str) -> str:
     hint = (
         engine_text("Did you mean: {names}", names=", ".join(near))
         if near
-        else "'qmd properties' lists what there is."
+        else "GET /properties and the tool properties list what there is; in the shell"
+        " 'qmd properties' does."
     )
     raise NotFoundError(
         engine_text("No document has the property {name}.", name=f"{name!r}"), hint=hint

@@ -240,7 +240,8 @@ def _with_collections(reader: Reader, filters: Filters) -> Filters:
     if names == []:
         raise InputError(
             "All collections are left out of searches that name none.",
-            hint="Name one with -c NAME, or 'qmd collection include NAME'.",
+            hint="Name one (collection, in the shell -c NAME), or let"
+            " 'qmd collection include NAME' have it searched always.",
         )
     return filters if names is None else replace(filters, collections=tuple(names))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -101,6 +102,8 @@ CHANGES: Mapping[str, dict[str, Any]] = {
     "export_chat": {"chat": CHAT, "path": "notes/boats.md"},
     "delete_chat": {"chat": CHAT},
 }
+#: What a hint names besides a command, which a client of a server cannot run.
+WAYS_WITHOUT_A_SHELL = re.compile(r"(GET|POST|PUT|DELETE) /|\btools? [a-z_]+|\bStatus\b")
 #: Operation → a call that fails.
 ERRORS: Mapping[str, dict[str, Any]] = {
     "links": {"file": "nowhere"},
@@ -440,7 +443,9 @@ def test_every_face_gives_the_same_error(
         assert reply.code == raised.value.code
     response = served.ask(operation, arguments)
     assert response.json().keys() == {"detail", "status_code"}
-    assert message in response.json()["detail"]
+    detail = response.json()["detail"]
+    assert message in detail
+    assert "'qmd " not in detail or WAYS_WITHOUT_A_SHELL.search(detail), detail
     assert response.headers["Qmd-Error"] == raised.value.code
     assert response.status_code in {400, *(each.http_status for each in operation.errors)}
 

@@ -62,7 +62,7 @@ class TestCollections:
     def test_adding_it_again_says_how_to_bring_it_up_to_date(self, scratch: Scratch) -> None:
         again = scratch.call("collection", "add", "notes")
         assert again.code == 1
-        assert "hint: 'qmd index' brings it up to date." in again.err
+        assert "hint: POST /index brings it up to date; in the shell 'qmd index' does." in again.err
         wider = scratch.call("collection", "add", "notes", "--mask", "**/*.{md,txt}")
         assert "hint: Change it: qmd collection set notes --mask '**/*.{md,txt}'" in wider.err
         other = scratch.call("collection", "add", "docs", "--name", "notes")

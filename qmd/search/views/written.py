@@ -226,7 +226,9 @@ def _dataview(text: str) -> ViewQuery:
     kind = reader.take_word("table", "list", "task", "calendar")
     if kind not in ("table", "list"):
         raise InputError(
-            "Of Dataview, qmd shows TABLE and LIST.", hint="'qmd tasks' lists the tasks of notes."
+            "Of Dataview, qmd shows TABLE and LIST.",
+            hint="GET /tasks and the tool tasks list the tasks of notes; in the shell 'qmd tasks'"
+            " does.",
         )
     has_file = True
     if reader.take_word("without"):

@@ -193,9 +193,15 @@ class CollectionsWriter(Collections):
         """
         same = self._sql.first("SELECT path FROM collections WHERE name = ?", [name])
         if same is not None:
-            hint = "Choose another name with --name, or 'qmd collection remove' the old one."
+            hint = (
+                "Choose another name, or remove the old one: DELETE /collections/NAME, in the shell"
+                " 'qmd collection remove NAME'."
+            )
             if same[0] == path:
-                hint = "It is this very folder; 'qmd index' brings it up to date."
+                hint = (
+                    "It is this very folder. POST /index brings it up to date; in the shell"
+                    " 'qmd index' does."
+                )
             raise ConflictError(
                 engine_text("There is already a collection named '{name}'.", name=name), hint=hint
             )
@@ -325,7 +331,8 @@ class Contexts(Capability):
         if not contexts:
             raise ContextNotFoundError(
                 "There is no context at that path.",
-                hint="Run 'qmd context list' to see the paths that have one.",
+                hint="GET /contexts lists the paths that have one; in the shell 'qmd context list'"
+                " does.",
             )
         return contexts[0]
 
