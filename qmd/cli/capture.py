@@ -1,7 +1,11 @@
 """``qmd add`` keeps thoughts, ``qmd save`` pages of the web."""
 
+# `os` is used instead of Path, which raises for what is no path:
+# ruff: noqa: PTH110, PTH111, PTH112, PTH120
+
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,6 +28,8 @@ from qmd.values.writing import Attachment, SavedPage
 
 #: The most addresses of one list.
 MAX_PAGES = 10_000
+#: The most words of a thought that may each be the name of a file.
+MAX_NAMED = 100
 #: Bytes that are read from a pipe.
 MAX_PIPE = 50_000_000
 
@@ -35,13 +41,8 @@ def add(
     text = arguments["text"]
     if text in ("", "-") and not (files and sys.stdin.isatty()):
         text = _piped("Type a thought, or pipe it: qmd add 'a thought #idea'")
-    elif _is_path(text):
-        is_there = Path(text).expanduser().is_file()
-        raise InputError(
-            f"{text} is a file, and no thought." if is_there else f"There is no file {text}.",
-            hint=f"A file is kept with: qmd add --file {shlex.quote(text)}. To keep the name itself"
-            f" as a thought: echo {shlex.quote(text)} | qmd add",
-        )
+    else:
+        _require_thought(text)
     attachments = [_attachment(Path(each).expanduser()) for each in files]
     with session().open(write=True) as kb:
         kept = kb.capture(text, attachments=attachments, at=arguments.get("at"))
@@ -51,16 +52,48 @@ def add(
         write(f"{capture.captured(Replied(kept, arguments))}\n")
 
 
-def _is_path(text: str) -> bool:
+def _require_thought(text: str) -> None:
+    """Raises InputError: It is the path of a file or a folder, or several, and no thought."""
+    paths = _paths(text)
+    if not paths:
+        return
+    folder = next((path for path in paths if os.path.isdir(os.path.expanduser(path))), None)
+    missing = next((path for path in paths if not os.path.exists(os.path.expanduser(path))), None)
+    if folder is not None:
+        problem = f"{folder} is a folder, and no thought."
+        way = f"To make a folder searchable: qmd up {shlex.quote(folder)}"
+    else:
+        files = "is a file" if len(paths) == 1 else "are files"
+        problem = f"There is no file {missing}." if missing else f"{text} {files}, and no thought."
+        options = " ".join(f"--file {shlex.quote(path)}" for path in paths)
+        way = f"To keep {'the file' if len(paths) == 1 else 'the files'}: qmd add {options}"
+    names = " ".join(map(shlex.quote, paths))
+    words = "the name itself" if len(paths) == 1 else "the names themselves"
+    raise InputError(problem, hint=f"{way}; to keep {words} as a thought: echo {names} | qmd add")
+
+
+def _paths(text: str) -> list[str]:
+    """The paths that a text is rather than a thought; none for a thought."""
+    words = text.split()
+    if "\n" in text or len(words) > MAX_NAMED:
+        return []
+    if os.path.exists(os.path.expanduser(text)):
+        return [text]
+    return words if all(map(_is_path, words)) else []
+
+
+def _is_path(word: str) -> bool:
     """
-    Whether a text is the path of a file rather than a thought.
+    Whether a word is a path: that of a file that is there, or with the signs of one.
 
     A slash alone is no sign: Chinese thoughts have no blanks, and may have one.
     """
-    if "://" in text or len(text.split()) != 1:
+    if "://" in word:
         return False
-    is_below = "/" in text and Path(text).expanduser().parent.is_dir()
-    return is_below or text.startswith(("/", "./", "../", "~/")) or has_suffix_of_files(text)
+    path = os.path.expanduser(word)
+    is_below = "/" in word and os.path.isdir(os.path.dirname(path))
+    has_sign = word.startswith(("/", "./", "../", "~/")) or has_suffix_of_files(word)
+    return is_below or has_sign or os.path.exists(path)
 
 
 def _attachment(path: Path) -> Attachment:

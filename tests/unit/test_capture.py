@@ -238,6 +238,28 @@ def test_the_command_takes_words_pipes_and_files(tmp_path: Path, notes: Path) ->
     assert scratch.call("add", "x", "--file", "gone.png").code == 1
 
 
+def test_what_is_there_is_no_thought(tmp_path: Path, notes: Path) -> None:
+    scratch = Scratch(tmp_path, {"QMD_INBOX": "notes/in"})
+    scratch.ok("collection", "add", str(notes))
+    for name in ("main.py", "video.mp4", "my file.pdf"):
+        scratch.write(name, "x")
+    (tmp_path / "folder").mkdir()
+    for words, problem, way in (
+        (["main.py"], "main.py is a file", "qmd add --file main.py;"),
+        (["video.mp4"], "video.mp4 is a file", "echo video.mp4 | qmd add"),
+        (["my file.pdf"], "my file.pdf is a file", "qmd add --file 'my file.pdf';"),
+        (["main.py", "video.mp4"], "are files", "qmd add --file main.py --file video.mp4;"),
+        (["main.py", "nope.pdf"], "There is no file nope.pdf.", "echo main.py nope.pdf | qmd add"),
+        (["folder"], "folder is a folder", "qmd up folder;"),
+        (["main.py", "folder"], "folder is a folder", "qmd up folder;"),
+    ):
+        done = scratch.call("add", *words)
+        assert (done.code, problem in done.err, way in done.err) == (1, True, True), done.err
+    assert not (notes / "in.md").exists()
+    for thought in ("nope.mp4", "look at main.py", "~nobody/x"):
+        scratch.ok("add", thought)
+
+
 def test_a_path_is_no_thought(tmp_path: Path, notes: Path) -> None:
     scratch = Scratch(tmp_path, {"QMD_INBOX": "notes/in"})
     scratch.ok("collection", "add", str(notes))
