@@ -209,6 +209,37 @@ def test_a_view_has_words_groups_and_a_limit(kb: KnowledgeBase) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("qmd\ngroup: status\nsort: k", ["b", "b", "a", "–", "–"]),
+        ("qmd\ngroup: status\nsort: -status", ["b", "b", "a", "–", "–"]),
+        ("qmd\ngroup: status", ["a", "b", "b", "–", "–"]),
+        ("base\nviews:\n  - groupBy: status\n    sort: [{property: k}]", ["a", "b", "b", "–", "–"]),
+        (
+            "base\nviews:\n  - groupBy: {property: status, direction: DESC}\n"
+            "    sort: [{property: k}]",
+            ["b", "b", "a", "–", "–"],
+        ),
+        ("dataview\nTABLE k GROUP BY status SORT k", ["b", "b", "a", "–", "–"]),
+    ],
+)
+def test_the_group_without_a_value_is_the_last(
+    tmp_path: Path, text: str, groups: list[str]
+) -> None:
+    statuses = ("status: b", "", "status: a", "status: []", "status: b")
+    for k, status in enumerate(statuses):
+        (tmp_path / f"{k}.md").write_text(f"---\nk: {k}\n{status}\n---\n# {k}\n")
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(tmp_path, name="n")
+        (tmp_path / "view.md").write_text(f"---\nk: 9\nstatus: c\n---\n```{text}\n```\n")
+        kb.index()
+        (view,) = kb.views("view").views
+        rows = [row for row in view.rows if row.file != "n/view.md"]
+        assert [row.group for row in rows] == groups
+        assert [row.file for row in rows][-2:] == ["n/1.md", "n/3.md"]
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("TASK FROM #x", "TABLE and LIST"),

@@ -573,8 +573,6 @@ def _pair(left: Any, right: Any) -> tuple[tuple[int, Any], tuple[int, Any]]:
 
 def order_of(value: Any) -> tuple[int, Any]:
     """What values are sorted by: numbers before times, dates and texts; nothing comes last."""
-    if value is None or value == "":
-        return Kind.NOTHING, ""
     if isinstance(value, (bool, float)):
         return Kind.NUMBER, float(value)
     if isinstance(value, timedelta):
@@ -582,7 +580,8 @@ def order_of(value: Any) -> tuple[int, Any]:
     moment = to_date(value)
     if moment is not None:
         return Kind.DATE, moment
-    return Kind.TEXT, text_of(value).casefold()
+    text = text_of(value).casefold()
+    return Kind.TEXT if text else Kind.NOTHING, text
 
 
 def _listed(value: Any) -> list[Any]:

@@ -137,7 +137,10 @@ def _conjuncts(node: Expression) -> Iterable[Expression]:
 
 
 def _sorted(notes: list[ViewNote], query: ViewQuery, computer: Computer) -> list[ViewNote]:
-    """By the last key first, since sorting keeps the order of equals; groups stand together."""
+    """
+    By the last key first, since sorting keeps the order of equals; groups stand together, the
+    notes without a value at the end.
+    """
     for key in reversed(query.sort):
         notes = _by(notes, key, computer)
     if query.group is not None:
@@ -146,7 +149,8 @@ def _sorted(notes: list[ViewNote], query: ViewQuery, computer: Computer) -> list
         groups: dict[str, list[ViewNote]] = {}
         for note in notes:
             groups.setdefault(text_of(computer.value(query.group, note)), []).append(note)
-        notes = [note for group in groups.values() for note in group]
+        without = groups.pop("", [])
+        notes = [note for group in (*groups.values(), without) for note in group]
     return notes
 
 

@@ -354,8 +354,9 @@ def _base_view(
     ]
     group = view.get("groupBy")
     by = group.get("property") if isinstance(group, dict) else group
-    if isinstance(group, dict) and by:
-        is_descending = str(group.get("direction")).upper() == "DESC"
+    if by:  # Obsidian sorts groups by their value, and notes within them by the others
+        direction = group.get("direction") if isinstance(group, dict) else "ASC"
+        is_descending = str(direction).upper() == "DESC"
         keys.insert(0, SortKey(_property(str(by)), is_descending))
     limit = view.get("limit")
     return ViewQuery(
