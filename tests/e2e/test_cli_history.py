@@ -144,7 +144,7 @@ def test_history_lists_and_restore_brings_back(scratch: Scratch) -> None:
     assert scratch.ok("search", "three", "--json").json()[0]["file"] == "notes/week.md"
     path.unlink()
     scratch.ok("restore", "notes/week.md")
-    assert path.read_text() == "one"  # what the last tool replaced
+    assert path.read_text() == "three"  # as it was last, and not what the restore replaced
 
 
 def test_no_history_is_no_error_and_nothing_to_restore_is_one(scratch: Scratch) -> None:
