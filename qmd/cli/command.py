@@ -197,6 +197,16 @@ class Group(_Described, click.Group):
         self.spellings = dict(spellings or {})
         self.default = default
 
+    def subcommand(self, name: str, **about: Any) -> Callable[[Callable[..., Any]], Command]:
+        """Declare a command of this group, as `command` does."""
+
+        def declare(function: Callable[..., Any]) -> Command:
+            declared = command(name, **about)(function)
+            self.add_command(declared)
+            return declared
+
+        return declare
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         names = dict.fromkeys([*self.commands, *self.lazy, *self._operations()])
         listed = [name for section in self.sections().values() for name in section]

@@ -10,7 +10,7 @@ import click
 
 from qmd import tools
 from qmd.cli import complete
-from qmd.cli.command import Group, command, json_option, setting_option
+from qmd.cli.command import Group, json_option, setting_option
 from qmd.cli.session import session
 from qmd.cli.terminal import confirmed, note, one_line, write, write_json
 from qmd.kb import KnowledgeBase
@@ -30,7 +30,7 @@ def image() -> None:
     """Write tags and people into photos, show or propose them."""
 
 
-@command(
+@image.subcommand(
     "tag",
     examples=(
         "qmd image tag paris.jpg --tag 家庭 --tag holiday --person 张三",
@@ -86,7 +86,7 @@ def tag(
         note(f"Not searchable yet: {written.problem}", style="warning")
 
 
-@command(
+@image.subcommand(
     "describe",
     examples=(
         "qmd image describe paris.jpg --llm-model qwen2.5vl",
@@ -145,7 +145,7 @@ def _names(values: tuple[str, ...]) -> tuple[str, ...] | None:
     return (() if values == ("",) else values) if values else None
 
 
-@command("show", examples=("qmd image show paris.jpg", "qmd image show paris.jpg --json"))
+@image.subcommand("show", examples=("qmd image show paris.jpg", "qmd image show paris.jpg --json"))
 @click.argument("file", shell_complete=complete.files)
 @json_option
 def show(file: str, as_json: bool) -> None:
@@ -165,8 +165,3 @@ def show(file: str, as_json: bool) -> None:
             write(f"{name + ':':<13}{one_line(shown) if shown else '-'}\n")
         for warning in warnings:
             note(warning, style="warning")
-
-
-image.add_command(tag)
-image.add_command(describe)
-image.add_command(show)

@@ -226,7 +226,7 @@ def collection() -> None:
     """Add, list, show, change, remove, rename or leave out directories."""
 
 
-@command(
+@collection.subcommand(
     "add",
     examples=(
         "qmd collection add ~/notes",
@@ -275,7 +275,7 @@ def refuse_missing(path: str) -> None:
         raise InputError(f"{problem}: {path}", hint="Give the folder that holds the notes.")
 
 
-@command(
+@collection.subcommand(
     "set",
     examples=(
         "qmd collection set notes --mask '**/*.{md,jpg,png}'",
@@ -314,7 +314,7 @@ def set_(
             runs.index_and_report(kb, (changed.name,))
 
 
-@command("remove", examples=("qmd collection remove notes",), destroys=True)
+@collection.subcommand("remove", examples=("qmd collection remove notes",), destroys=True)
 @click.argument("name", shell_complete=complete.collections)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def remove(name: str, yes: bool) -> None:
@@ -347,10 +347,6 @@ def _adding(collection: Collection) -> str:
     return shlex.join(words)
 
 
-for _command in (add, set_, remove):
-    collection.add_command(_command)
-
-
 @click.group(
     "context",
     cls=Group,
@@ -363,7 +359,7 @@ def context() -> None:
     """Say what lies below a path; searches show it with each hit."""
 
 
-@command(
+@context.subcommand(
     "add",
     examples=(
         'qmd context add ~/notes/work "notes of the platform team"',
@@ -386,6 +382,3 @@ def add_context(words: tuple[str, ...]) -> None:
     with session().open(write=True) as kb:
         added = kb.add_context(path, text)
     write(f"Added context for {one_line(added.path)}\n")
-
-
-context.add_command(add_context)
