@@ -27,11 +27,6 @@ _Name = Annotated[str, Shell(completes="collections")]
 
 
 @dataclass(frozen=True, slots=True)
-class AllCollections:
-    collections: tuple[Collection, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ListedCollection:
     collection: Annotated[Collection, Inline("name", "path", "pattern", "documents", "owner")]
 
@@ -43,7 +38,7 @@ class CollectionList:
 
 
 def _collection_list(replied: Replied) -> CollectionList:
-    listed = replied.value.collections
+    listed = replied.value
     lines = [f"Collections: {len(listed)}"]
     lines += [f"- {each.name} ({each.documents} docs)" for each in listed]
     return CollectionList(tuple(map(ListedCollection, listed)), "\n".join(lines))
@@ -52,13 +47,12 @@ def _collection_list(replied: Replied) -> CollectionList:
 @operation(
     sends=_collection_list,
     view="render_collections",
-    json_is_list=True,
     command="collection list",
     examples=("qmd collection list", "qmd collection list --json"),
 )
-def collections(kb: KnowledgeBase) -> AllCollections:
+def collections(kb: KnowledgeBase) -> list[Collection]:
     """List the collections, the last changed first."""
-    return AllCollections(tuple(kb.collections()))
+    return kb.collections()
 
 
 @dataclass(frozen=True, slots=True)

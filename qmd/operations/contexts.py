@@ -18,11 +18,6 @@ FAMILY = {"toolset": None}
 
 
 @dataclass(frozen=True, slots=True)
-class AllContexts:
-    contexts: tuple[Context, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ListedContext:
     context: Annotated[Context, Inline("path", "text")]
 
@@ -33,19 +28,18 @@ class ContextList:
 
 
 def _context_list(replied: Replied) -> ContextList:
-    return ContextList(tuple(map(ListedContext, replied.value.contexts)))
+    return ContextList(tuple(map(ListedContext, replied.value)))
 
 
 @operation(
     sends=_context_list,
     view="render_contexts",
-    json_is_list=True,
     command="context list",
     examples=("qmd context list", "qmd context list --json"),
 )
-def contexts(kb: KnowledgeBase) -> AllContexts:
+def contexts(kb: KnowledgeBase) -> list[Context]:
     """List the contexts, from the global one to the most specific."""
-    return AllContexts(tuple(kb.contexts()))
+    return kb.contexts()
 
 
 @operation(

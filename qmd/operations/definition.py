@@ -328,8 +328,8 @@ class Operation:
 
     @cached_property
     def lists(self) -> tuple[str, ...]:
-        """The fields of the reply that are lists, in the order in which a budget cuts them."""
-        if self.text is not None or self.tool is not None:
+        """The fields of the reply that are printed as lists, in the order in which they are cut."""
+        if self.text is not None or self.tool is not None or self.view:
             return ()
         return tuple(each.name for each in wire_fields(self.reply) if _item_type(each.hint))
 
