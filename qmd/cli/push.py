@@ -8,7 +8,6 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
@@ -20,11 +19,9 @@ from qmd.cli.render_reports import SHOWN
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, progress_bar, readable_size, write, write_json
 from qmd.transfer import push as transfer
+from qmd.transfer.push import FolderPush, PushSummary
 from qmd.values import Collection
 from qmd.values.text import DEFAULT_MASK, counted
-
-if TYPE_CHECKING:
-    from qmd.transfer.push import FolderPush, PushSummary
 
 
 @command(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from qmd.errors import CollectionNotFoundError, ConflictError, NotFoundError
-from qmd.operations.definition import operation
+from qmd.operations.definition import KnowledgeBase, operation
 from qmd.values.access import AccessToken, AuditEntry, NewAccessToken
 from qmd.values.facts import Describe, Range, Shell
 from qmd.values.text import one_line
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 _SEVERAL = "COLLECTION[,COLLECTION]..."
 

@@ -34,11 +34,14 @@ from qmd.values.facts import (
 from qmd.values.wire import ListBudget, from_wire
 
 if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
+    from qmd.kb import KnowledgeBase as KnowledgeBase  # noqa: PLC0414 - all operations have it from here
     from qmd.operations.problems import Refusal
     from qmd.operations.replies import Reply
     from qmd.operations.texts import Dialect
     from qmd.values.writing import Language
+else:
+    #: The engine is imported for type checkers alone: a help text does not need it.
+    KnowledgeBase = object
 
 #: The queue of a server in which calls wait: "bulk" for those that may read as much as many others,
 #: "web" for those that write what they fetch from elsewhere, for which no other write waits. Only
@@ -348,9 +351,10 @@ class Operation:
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
-        # The engine is imported for type checkers alone: a help text does not need it.
-        who = {"KnowledgeBase": object, "Call": object}
-        return get_type_hints(self.run, localns=who, include_extras=True)
+        # Plugins may import it for type checkers alone, too.
+        return get_type_hints(
+            self.run, localns={"KnowledgeBase": KnowledgeBase}, include_extras=True
+        )
 
     def call(
         self,

@@ -8,21 +8,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import urlencode
 
 from starlette.routing import Route
 
 from qmd.errors import NotFoundError
+from qmd.kb import KnowledgeBase
 from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
 from qmd.values import SearchRequest
 from qmd.values.properties import fold_key, fold_value
 from qmd.values.text import fold
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 #: Seconds for which the tags and keys are kept: with 12,000 notes the keys take 200 ms to count.
 KEPT_S = 30.0
