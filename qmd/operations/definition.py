@@ -34,7 +34,7 @@ from qmd.values.facts import (
 from qmd.values.wire import ListBudget, from_wire
 
 if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase as KnowledgeBase  # noqa: PLC0414 - all operations have it from here
+    from qmd.kb import KnowledgeBase as KnowledgeBase  # noqa: PLC0414 - operations do so
     from qmd.operations.problems import Refusal
     from qmd.operations.replies import Reply
     from qmd.operations.texts import Dialect
