@@ -25,7 +25,7 @@ from qmd.values.wire import to_wire
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn
     from qmd.kb import KnowledgeBase
-    from qmd.values.chats import ChatMode
+    from qmd.values.chats import Chat, ChatMode
 
 #: The options that the help shows first.
 USUAL = (
@@ -180,7 +180,7 @@ def _print_list(query: str, limit: int | None, offset: int, as_json: bool) -> No
         note("No conversation." if query else "No conversation yet: qmd chat 'QUESTION'")
 
 
-_limit = limit_options(20, most=MOST)
+_limit = limit_options(MOST)
 _offset = click.option("--offset", type=click.IntRange(0), default=0, metavar="N",
                        help="Leave out the first N.")  # fmt: skip
 
@@ -207,14 +207,13 @@ def search(text: tuple[str, ...], limit: int | None, offset: int, as_json: bool)
     _print_list(" ".join(text), limit, offset, as_json)
 
 
-@chat.subcommand("show", examples=("qmd chat show 3f9a", "qmd chat show 3f9a --json"))
+@chat.subcommand(
+    "show",
+    render=lambda conversation: write_text(chat_as_note(conversation)),
+    examples=("qmd chat show 3f9a", "qmd chat show 3f9a --json"),
+)
 @click.argument("chat_id", metavar="ID", shell_complete=complete.chats)
-@json_option
-def show(chat_id: str, as_json: bool) -> None:
+def show(chat_id: str) -> Chat:
     """Show a conversation; ID may be the beginning of its id."""
     with session().open() as kb:
-        conversation = kb.chat(resolve(kb, chat_id).id)
-    if as_json:
-        write_json(conversation)
-    else:
-        write_text(chat_as_note(conversation))
+        return kb.chat(resolve(kb, chat_id).id)

@@ -15,7 +15,7 @@ import click
 
 import qmd
 from qmd.cli import complete
-from qmd.cli.command import Command, Group, json_option, together
+from qmd.cli.command import Command, Group, json_option, mask_option, together
 from qmd.cli.runs import index_and_report
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, one_line, progress_bar, write, write_json
@@ -298,13 +298,7 @@ def export_of_qmd(
 @click.argument("file", shell_complete=complete.files)
 @click.argument("folder", shell_complete=complete.folders)
 @click.option("--name", help="The name of the collection.  [default: the folder's]")
-@click.option(
-    "--mask",
-    default="**/*.md",
-    show_default=True,
-    metavar="GLOB",
-    help="Which files are documents; several by comma or braces.",
-)
+@mask_option("Which files are documents", "**/*.md")
 @click.option("--encoding", help="Of file names that do not say theirs.  [default: detected]")
 @folder_options
 def markdown_zip(

@@ -15,12 +15,12 @@ import click
 
 from qmd import cli
 from qmd.cli import complete, runs
-from qmd.cli.command import Group, command
+from qmd.cli.command import Group, command, mask_option
 from qmd.cli.render_reports import render_index_report
 from qmd.cli.session import session
 from qmd.cli.terminal import confirmed, escape_json, note, one_line, paint, progress_bar, write
 from qmd.errors import InputError
-from qmd.values.text import DEFAULT_MASK, counted
+from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd.ingest.events import Event
@@ -235,13 +235,7 @@ def collection() -> None:
 )
 @click.argument("path", default=".", metavar="[PATH]", shell_complete=complete.folders)
 @click.option("--name", help="The name of the collection.  [default: the directory's]")
-@click.option(
-    "--mask",
-    default=DEFAULT_MASK,
-    show_default=True,
-    metavar="GLOB",
-    help="Which files are documents; several by comma or braces.",
-)
+@mask_option("Which files are documents")
 @click.option("--ignore", multiple=True, metavar="GLOB", help="Leave these out; repeatable.")
 @click.option("--no-index", is_flag=True, help="Only register it; 'qmd index' fills it.")
 def add(path: str, name: str | None, mask: str, ignore: tuple[str, ...], no_index: bool) -> None:

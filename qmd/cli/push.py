@@ -13,7 +13,7 @@ import click
 
 from qmd import errors, ingest
 from qmd.cli import complete
-from qmd.cli.command import command, json_option
+from qmd.cli.command import command, json_option, mask_option
 from qmd.cli.indexing import refuse_missing
 from qmd.cli.render_reports import SHOWN
 from qmd.cli.session import session
@@ -21,7 +21,7 @@ from qmd.cli.terminal import note, one_line, progress_bar, readable_size, write,
 from qmd.transfer import push as transfer
 from qmd.transfer.push import FolderPush, PushSummary
 from qmd.values import Collection
-from qmd.values.text import DEFAULT_MASK, counted
+from qmd.values.text import counted
 
 
 @command(
@@ -35,13 +35,7 @@ from qmd.values.text import DEFAULT_MASK, counted
 @click.argument("url")
 @click.argument("folders", nargs=-1, metavar="[FOLDER]...", shell_complete=complete.folders)
 @click.option("--name", help="The name of the collection there.  [default: the directory's]")
-@click.option(
-    "--mask",
-    default=DEFAULT_MASK,
-    show_default=True,
-    metavar="GLOB",
-    help="Which files to push; several by comma or braces.",
-)
+@mask_option("Which files to push")
 @click.option("--ignore", multiple=True, metavar="GLOB", help="Leave these out; repeatable.")
 @click.option("--owner", help="Whose folders these are, for people.  [default: USER@HOST]")
 @click.option("--watch", is_flag=True, help="Go on, and push each change, until Ctrl-C.")

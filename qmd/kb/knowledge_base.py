@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from qmd.kb.access import AccessMethods
 from qmd.kb.chats import ChatMethods
@@ -18,8 +19,10 @@ from qmd.kb.search import SearchMethods
 from qmd.kb.transfer import PushingMethods, TransferMethods
 from qmd.kb.upkeep import UpkeepMethods
 from qmd.settings import Settings
-from qmd.values import ProgressCallback
 from qmd.values.location import ServerDatabase, as_location
+
+if TYPE_CHECKING:
+    from qmd.values import ProgressCallback
 
 
 class KnowledgeBase(

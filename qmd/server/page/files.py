@@ -142,7 +142,7 @@ _NO_PICTURE = (
 _ENTRY_BYTES = 200  # what a key takes, about
 
 
-class Pictures:
+class MadePictures:
     """
     Makes pictures of files, and keeps those that were asked for last.
 

@@ -21,7 +21,7 @@ from qmd.engine_text import engine_text
 from qmd.errors import InputError, NotFoundError
 from qmd.files.pictures import WIDTHS
 from qmd.parse.formats import PDF, format_of
-from qmd.server.page.files import Pictures
+from qmd.server.page.files import MadePictures
 from qmd.server.page.note_text import ShownText, shown_section
 from qmd.server.page.site import Site
 from qmd.server.page.viewed import ViewedDocument
@@ -151,7 +151,7 @@ def routes(site: Site) -> list[Route]:
     return [site.route("/page-picture/{file:file}", _PagePictures(site).answer, compress=False)]
 
 
-class _PagePictures(Pictures):
+class _PagePictures(MadePictures):
     async def answer(self, request: Request) -> Response:
         kb, file = self.site.kb, request.path_params["file"]
         if format_of(file) is not PDF:

@@ -14,7 +14,7 @@ from qmd.engine_text import engine_text
 from qmd.errors import ConflictError, InputError
 from qmd.files.pictures import SIDES
 from qmd.parse.formats import is_photo
-from qmd.server.page.files import Picture, Pictures, file_response
+from qmd.server.page.files import MadePictures, Picture, file_response
 from qmd.server.page.links import SHRUNK, address, note_address
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
@@ -98,7 +98,7 @@ _VIEWS = (
 )
 
 
-class _PhotoPictures(Pictures):
+class _PhotoPictures(MadePictures):
     """Photos, and pictures that stand in notes, no larger than a browser shows them."""
 
     async def thumbnail(self, request: Request) -> Response:
