@@ -80,10 +80,7 @@ def tag(
         return
     outcome = "Written into" if written.changed else "Already so in"
     write(f"{outcome} {one_line(file)}\n")
-    for name in written.kept:
-        note(f"The {name} that was there stays; leave --append out to replace it.")
-    if written.problem is not None:
-        note(f"Not searchable yet: {written.problem}", style="warning")
+    _tell_kept(written, "; leave --append out to replace it")
 
 
 @image.subcommand(
@@ -133,9 +130,9 @@ def describe(files: tuple[str, ...], language: str, yes: bool, as_json: bool) ->
         write_json(shown)
 
 
-def _tell_kept(written: PhotoWritten) -> None:
+def _tell_kept(written: PhotoWritten, remedy: str = "") -> None:
     for name in written.kept:
-        note(f"The {name} that was there stays.")
+        note(f"The {name} that was there stays{remedy}.")
     if written.problem is not None:
         note(f"Not searchable yet: {written.problem}", style="warning")
 
