@@ -14,20 +14,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from qmd.agent.executor import ToolResult
 from qmd.agent.parser import Parsed, ToolCall, decoded, parse
 from qmd.inference.llm import ChatAnswer, Message, NativeCall
 from qmd.inference.llm.answer import Fence
+from qmd.kb import KnowledgeBase
 from qmd.tools.definition import Tool
 from qmd.tools.toolsets import toolset_of
 from qmd.values import Collection
 from qmd.values.text import estimate_tokens, one_line
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
-
 
 #: The most characters of one result for the model; a whole book would leave no room to answer.
 LONGEST_RESULT = 40_000

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from qmd import agent, cli
-from qmd.cli.command import apply_options, command, json_option, setting_option
+from qmd.cli.command import command, json_option, setting_option, together
 from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line
@@ -24,8 +24,6 @@ from qmd.values.chats import MAX_ROUNDS, ChatMode
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn
     from qmd.kb import KnowledgeBase
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 #: The person at the terminal may take any time: nobody else waits for the turn.
 _NO_LIMIT_S = 7 * 24 * 3600.0
@@ -49,18 +47,16 @@ def introduce(model: str, mode: ChatMode, *, agreed: bool, commands: str = "") -
     note(f"{one_line(model)} as agent · {words}{commands}", style="dim")
 
 
-def model_options(function: F) -> F:
-    options = [
-        setting_option("llm_url"),
-        setting_option("llm_model"),
-        setting_option("llm_tool_calls"),
-        setting_option("llm_timeout", click.FloatRange(0, min_open=True)),
-        setting_option("ask_timeout", click.FloatRange(0, min_open=True)),
-        setting_option("allow_insecure_key"),
-        click.option("--max-rounds", type=click.IntRange(1, MAX_ROUNDS), default=MAX_ROUNDS,
-                     show_default=True, metavar="N", help="Ask the model at most N times."),
-    ]  # fmt: skip
-    return apply_options(options, function)
+model_options = together(
+    setting_option("llm_url"),
+    setting_option("llm_model"),
+    setting_option("llm_tool_calls"),
+    setting_option("llm_timeout", click.FloatRange(0, min_open=True)),
+    setting_option("ask_timeout", click.FloatRange(0, min_open=True)),
+    setting_option("allow_insecure_key"),
+    click.option("--max-rounds", type=click.IntRange(1, MAX_ROUNDS), default=MAX_ROUNDS,
+                 show_default=True, metavar="N", help="Ask the model at most N times."),
+)  # fmt: skip
 
 
 @command(

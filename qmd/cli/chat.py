@@ -11,7 +11,7 @@ import click
 from qmd import agent, cli
 from qmd.cli import complete
 from qmd.cli.ask import check_writes, introduce, model_options, questions_from, strict_option
-from qmd.cli.command import Group, command, json_option, setting_option
+from qmd.cli.command import Group, json_option, setting_option
 from qmd.cli.listings import limit_options
 from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
@@ -25,7 +25,7 @@ from qmd.values.wire import to_wire
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn
     from qmd.kb import KnowledgeBase
-    from qmd.values.chats import ChatMode
+    from qmd.values.chats import Chat, ChatMode
 
 #: The options that the help shows first.
 USUAL = (
@@ -59,7 +59,7 @@ def chat() -> None:
     """
 
 
-@command(
+@chat.subcommand(
     "ask",
     usual=USUAL,
     examples=(
@@ -184,12 +184,12 @@ def _print_list(query: str, limit: int | None, offset: int, as_json: bool) -> No
         note("No conversation." if query else "No conversation yet: qmd chat 'QUESTION'")
 
 
-_limit = limit_options(20, most=MOST)
+_limit = limit_options(MOST)
 _offset = click.option("--offset", type=click.IntRange(0), default=0, metavar="N",
                        help="Leave out the first N.")  # fmt: skip
 
 
-@command("list", examples=("qmd chat list", "qmd chat list --json"))
+@chat.subcommand("list", examples=("qmd chat list", "qmd chat list --json"))
 @_limit
 @_offset
 @json_option
@@ -198,7 +198,7 @@ def list_(limit: int | None, offset: int, as_json: bool) -> None:
     _print_list("", limit, offset, as_json)
 
 
-@command("search", examples=("qmd chat search backups", "qmd chat search 备份 部署"))
+@chat.subcommand("search", examples=("qmd chat search backups", "qmd chat search 备份 部署"))
 @click.argument("text", nargs=-1, required=True)
 @_limit
 @_offset
@@ -211,18 +211,13 @@ def search(text: tuple[str, ...], limit: int | None, offset: int, as_json: bool)
     _print_list(" ".join(text), limit, offset, as_json)
 
 
-@command("show", examples=("qmd chat show 3f9a", "qmd chat show 3f9a --json"))
+@chat.subcommand(
+    "show",
+    render=lambda conversation: write_text(chat_as_note(conversation)),
+    examples=("qmd chat show 3f9a", "qmd chat show 3f9a --json"),
+)
 @click.argument("chat_id", metavar="ID", shell_complete=complete.chats)
-@json_option
-def show(chat_id: str, as_json: bool) -> None:
+def show(chat_id: str) -> Chat:
     """Show a conversation; ID may be the beginning of its id."""
     with session().open() as kb:
-        conversation = kb.chat(resolve(kb, chat_id).id)
-    if as_json:
-        write_json(conversation)
-    else:
-        write_text(chat_as_note(conversation))
-
-
-for _command in (ask, list_, search, show):
-    chat.add_command(_command)
+        return kb.chat(resolve(kb, chat_id).id)

@@ -23,6 +23,7 @@ from qmd.cli.terminal import note, paged, write_json
 from qmd.config import SETTINGS
 from qmd.system.session import SERVES_ONLY
 from qmd.values.facts import LARGEST_INTEGER
+from qmd.values.text import DEFAULT_MASK
 
 if TYPE_CHECKING:
     from qmd.operations import Operation
@@ -196,6 +197,16 @@ class Group(_Described, click.Group):
         self.instead = instead
         self.spellings = dict(spellings or {})
         self.default = default
+
+    def subcommand(self, name: str, **about: Any) -> Callable[[Callable[..., Any]], Command]:
+        """Declare a command of this group, as `command` does."""
+
+        def declare(function: Callable[..., Any]) -> Command:
+            declared = command(name, **about)(function)
+            self.add_command(declared)
+            return declared
+
+        return declare
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         names = dict.fromkeys([*self.commands, *self.lazy, *self._operations()])
@@ -555,15 +566,25 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def together(*options: Decorator) -> Decorator:
-    """Options of several commands, as one decorator."""
-    return lambda function: apply_options(options, function)
+    """Options as one decorator; the help of a command lists them in this order."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
 
 
-def apply_options(options: Sequence[Callable[[F], F]], function: F) -> F:
-    """Decorate a command with options, which its help lists in this order."""
-    for option in reversed(options):
-        function = option(function)
-    return function
+def mask_option(help_text: str, default: str = DEFAULT_MASK) -> Decorator:
+    """Add ``--mask``, which says what of a folder is meant."""
+    return click.option(
+        "--mask",
+        default=default,
+        show_default=True,
+        metavar="GLOB",
+        help=f"{help_text}; several by comma or braces.",
+    )
 
 
 def _set_value(ctx: click.Context, param: click.Parameter, value: Any) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 @click.argument("path", required=False, shell_complete=complete.documents_or_files)
 @click.option("--show", type=int, metavar="N", help="Print what the file held before change N.")
-@limit_options(20)
+@limit_options()
 @json_option
 def history(path: str | None, show: int | None, limit: int | None, as_json: bool) -> None:
     """

@@ -10,7 +10,7 @@ import click
 
 from qmd import tools
 from qmd.cli import complete
-from qmd.cli.command import Group, command, json_option, setting_option
+from qmd.cli.command import Group, json_option, setting_option
 from qmd.cli.session import session
 from qmd.cli.terminal import confirmed, note, one_line, write, write_json
 from qmd.kb import KnowledgeBase
@@ -30,7 +30,7 @@ def image() -> None:
     """Write tags and people into photos, show or propose them."""
 
 
-@command(
+@image.subcommand(
     "tag",
     examples=(
         "qmd image tag paris.jpg --tag 家庭 --tag holiday --person 张三",
@@ -80,13 +80,10 @@ def tag(
         return
     outcome = "Written into" if written.changed else "Already so in"
     write(f"{outcome} {one_line(file)}\n")
-    for name in written.kept:
-        note(f"The {name} that was there stays; leave --append out to replace it.")
-    if written.problem is not None:
-        note(f"Not searchable yet: {written.problem}", style="warning")
+    _tell_kept(written, "; leave --append out to replace it")
 
 
-@command(
+@image.subcommand(
     "describe",
     examples=(
         "qmd image describe paris.jpg --llm-model qwen2.5vl",
@@ -133,9 +130,9 @@ def describe(files: tuple[str, ...], language: str, yes: bool, as_json: bool) ->
         write_json(shown)
 
 
-def _tell_kept(written: PhotoWritten) -> None:
+def _tell_kept(written: PhotoWritten, remedy: str = "") -> None:
     for name in written.kept:
-        note(f"The {name} that was there stays.")
+        note(f"The {name} that was there stays{remedy}.")
     if written.problem is not None:
         note(f"Not searchable yet: {written.problem}", style="warning")
 
@@ -145,7 +142,7 @@ def _names(values: tuple[str, ...]) -> tuple[str, ...] | None:
     return (() if values == ("",) else values) if values else None
 
 
-@command("show", examples=("qmd image show paris.jpg", "qmd image show paris.jpg --json"))
+@image.subcommand("show", examples=("qmd image show paris.jpg", "qmd image show paris.jpg --json"))
 @click.argument("file", shell_complete=complete.files)
 @json_option
 def show(file: str, as_json: bool) -> None:
@@ -165,8 +162,3 @@ def show(file: str, as_json: bool) -> None:
             write(f"{name + ':':<13}{one_line(shown) if shown else '-'}\n")
         for warning in warnings:
             note(warning, style="warning")
-
-
-image.add_command(tag)
-image.add_command(describe)
-image.add_command(show)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import click
 
 import qmd
 from qmd.cli import complete
-from qmd.cli.command import Group, command, json_option, together
+from qmd.cli.command import Command, Group, json_option, mask_option, together
 from qmd.cli.runs import index_and_report
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, one_line, progress_bar, write, write_json
@@ -62,7 +63,7 @@ folder_options = together(
 )
 
 
-@command(
+@import_.subcommand(
     "tobi",
     examples=(
         "qmd import tobi --dry-run",
@@ -84,7 +85,9 @@ def tobi(source: str | None, **options: bool) -> None:
     _import_from("tobi", source or session().index, **options)
 
 
-@command("basic-memory", examples=("qmd import basic-memory --dry-run", "qmd import basic-memory"))
+@import_.subcommand(
+    "basic-memory", examples=("qmd import basic-memory --dry-run", "qmd import basic-memory")
+)
 @click.argument("file", required=False, shell_complete=complete.files)
 @folder_options
 def basic_memory(file: str | None, **options: bool) -> None:
@@ -96,7 +99,7 @@ def basic_memory(file: str | None, **options: bool) -> None:
     _import_from("basic-memory", file, **options)
 
 
-@command("obsidian", examples=("qmd import obsidian --dry-run", "qmd import obsidian"))
+@import_.subcommand("obsidian", examples=("qmd import obsidian --dry-run", "qmd import obsidian"))
 @click.argument("file", required=False, shell_complete=complete.files)
 @folder_options
 def obsidian(file: str | None, **options: bool) -> None:
@@ -140,7 +143,103 @@ def _index(kb: KnowledgeBase, names: Sequence[str], *, as_json: bool) -> None:
         index_and_report(kb, names)
 
 
-@command(
+def _render_conversations(report: ConversationsReport) -> None:
+    would = "Would write" if report.dry_run else "Wrote"
+    write(
+        f"{would} {counted(report.new, 'new note')} to {one_line(report.folder)}, {would.lower()}"
+        f" {counted(report.updated, 'note')} anew; {report.unchanged:,} stay as they are\n"
+    )
+    if report.problem is not None:
+        write(f"Not searchable yet: {one_line(report.problem)}\n")
+    if report.change is not None:
+        write(f"Undo: qmd undo {report.change}\n")
+
+
+def _conversations(
+    program: ConversationProgram, *examples: str
+) -> Callable[[Callable[[], None]], Command]:
+    """Declare the import of what a program keeps of conversations, with a function for its help."""
+
+    def declare(described: Callable[[], None]) -> Command:
+        @import_.subcommand(program, render=_render_conversations, examples=examples)
+        @click.argument("file", shell_complete=complete.files)
+        @click.option(
+            "--into",
+            "folder",
+            metavar="FOLDER",
+            shell_complete=complete.documents,
+            help="collection/folder for new notes.  [default: conversations, in the first]",
+        )
+        @click.option("--dry-run", is_flag=True, help="Say what would be written; write nothing.")
+        @wraps(described)
+        def run(file: str, folder: str | None, dry_run: bool) -> ConversationsReport:
+            if file == "-" and program in ("claude-code", "codex"):
+                file = _transcript_of_hook(sys.stdin.buffer.read(_MAX_HOOK))
+            with session().open(write=True) as kb, progress_bar() as progress:
+                return kb.import_conversations(
+                    program, file, folder=folder, dry_run=dry_run, progress=progress
+                )
+
+        return run
+
+    return declare
+
+
+@_conversations(
+    "chatgpt",
+    "qmd import chatgpt ~/Downloads/chatgpt-export.zip --dry-run",
+    "qmd import chatgpt export.zip --into notes/chats",
+)
+def chatgpt() -> None:
+    """
+    Make a note of each conversation that ChatGPT has exported.
+
+    FILE is the archive of 'Export data'. An export of later adds what is new and writes anew what
+    went on; all else stays as it is. 'qmd undo' takes it back.
+    """
+
+
+@_conversations("claude", "qmd import claude ~/Downloads/data.zip --dry-run")
+def claude() -> None:
+    """
+    Make a note of each conversation that Claude has exported.
+
+    FILE is the archive of 'Export data'. An export of later adds what is new and writes anew what
+    went on; all else stays as it is. 'qmd undo' takes it back.
+    """
+
+
+@_conversations(
+    "claude-code",
+    "qmd import claude-code ~/.claude/projects/-home-me-site/3f9a.jsonl",
+    "qmd import claude-code -    # what a hook of Claude Code gets: docs/memory.md",
+)
+def claude_code() -> None:
+    """
+    Make a note of a session of Claude Code.
+
+    FILE is its transcript; with - the JSON that a hook gets says where it is. The note has your
+    questions with the last answer to each, the files that were changed, and what is still to do.
+    Of a session that went on it is written anew.
+    """
+
+
+@_conversations(
+    "codex",
+    "qmd import codex ~/.codex/sessions/2026/11/25/rollout-019b.jsonl",
+    "qmd import codex -    # what a hook of Codex gets: docs/memory.md",
+)
+def codex() -> None:
+    """
+    Make a note of a session of Codex.
+
+    FILE is its rollout; with - the JSON that a hook gets says where it is. The note has your
+    questions with the last answer to each, the files that were changed, and what is still to do.
+    Of a session that went on it is written anew.
+    """
+
+
+@import_.subcommand(
     "qmd",
     examples=(
         "qmd import qmd ~/qmd-notes.zip --dry-run",
@@ -189,7 +288,7 @@ def export_of_qmd(
         _index_new(kb, report.folders, no_index=no_index, as_json=as_json)
 
 
-@command(
+@import_.subcommand(
     "markdown-zip",
     examples=(
         "qmd import markdown-zip ~/Downloads/Export.zip ~/notes/imported",
@@ -199,13 +298,7 @@ def export_of_qmd(
 @click.argument("file", shell_complete=complete.files)
 @click.argument("folder", shell_complete=complete.folders)
 @click.option("--name", help="The name of the collection.  [default: the folder's]")
-@click.option(
-    "--mask",
-    default="**/*.md",
-    show_default=True,
-    metavar="GLOB",
-    help="Which files are documents; several by comma or braces.",
-)
+@mask_option("Which files are documents", "**/*.md")
 @click.option("--encoding", help="Of file names that do not say theirs.  [default: detected]")
 @folder_options
 def markdown_zip(
@@ -254,125 +347,6 @@ def _render_unpacked(report: UnpackReport) -> None:
     if report.encoding != "utf-8":
         write(f"  File names are in {report.encoding}; --encoding names another one\n")
     render_not_taken(report.not_taken)
-
-
-def _conversations(
-    program: ConversationProgram, file: str, folder: str | None, dry_run: bool
-) -> ConversationsReport:
-    with session().open(write=True) as kb, progress_bar() as progress:
-        return kb.import_conversations(
-            program, file, folder=folder, dry_run=dry_run, progress=progress
-        )
-
-
-def _render_conversations(report: ConversationsReport) -> None:
-    would = "Would write" if report.dry_run else "Wrote"
-    write(
-        f"{would} {counted(report.new, 'new note')} to {one_line(report.folder)}, {would.lower()}"
-        f" {counted(report.updated, 'note')} anew; {report.unchanged:,} stay as they are\n"
-    )
-    if report.problem is not None:
-        write(f"Not searchable yet: {one_line(report.problem)}\n")
-    if report.change is not None:
-        write(f"Undo: qmd undo {report.change}\n")
-
-
-#: The arguments that the imports of conversations share.
-conversation_arguments = together(
-    click.argument("file", shell_complete=complete.files),
-    click.option(
-        "--into",
-        "folder",
-        metavar="FOLDER",
-        shell_complete=complete.documents,
-        help="collection/folder for new notes.  [default: conversations, in the first]",
-    ),
-    click.option("--dry-run", is_flag=True, help="Say what would be written; write nothing."),
-)
-
-
-@command(
-    "chatgpt",
-    render=_render_conversations,
-    examples=(
-        "qmd import chatgpt ~/Downloads/chatgpt-export.zip --dry-run",
-        "qmd import chatgpt export.zip --into notes/chats",
-    ),
-)
-@conversation_arguments
-def chatgpt(file: str, folder: str | None, dry_run: bool) -> ConversationsReport:
-    """
-    Make a note of each conversation that ChatGPT has exported.
-
-    FILE is the archive of 'Export data'. An export of later adds what is new and writes anew what
-    went on; all else stays as it is. 'qmd undo' takes it back.
-    """
-    return _conversations("chatgpt", file, folder, dry_run)
-
-
-@command(
-    "claude",
-    render=_render_conversations,
-    examples=("qmd import claude ~/Downloads/data.zip --dry-run",),
-)
-@conversation_arguments
-def claude(file: str, folder: str | None, dry_run: bool) -> ConversationsReport:
-    """
-    Make a note of each conversation that Claude has exported.
-
-    FILE is the archive of 'Export data'. An export of later adds what is new and writes anew what
-    went on; all else stays as it is. 'qmd undo' takes it back.
-    """
-    return _conversations("claude", file, folder, dry_run)
-
-
-@command(
-    "claude-code",
-    render=_render_conversations,
-    examples=(
-        "qmd import claude-code ~/.claude/projects/-home-me-site/3f9a.jsonl",
-        "qmd import claude-code -    # what a hook of Claude Code gets: docs/memory.md",
-    ),
-)
-@conversation_arguments
-def claude_code(file: str, folder: str | None, dry_run: bool) -> ConversationsReport:
-    """
-    Make a note of a session of Claude Code.
-
-    FILE is its transcript; with - the JSON that a hook gets says where it is. The note has your
-    questions with the last answer to each, the files that were changed, and what is still to do.
-    Of a session that went on it is written anew.
-    """
-    return _session("claude-code", file, folder, dry_run)
-
-
-@command(
-    "codex",
-    render=_render_conversations,
-    examples=(
-        "qmd import codex ~/.codex/sessions/2026/11/25/rollout-019b.jsonl",
-        "qmd import codex -    # what a hook of Codex gets: docs/memory.md",
-    ),
-)
-@conversation_arguments
-def codex(file: str, folder: str | None, dry_run: bool) -> ConversationsReport:
-    """
-    Make a note of a session of Codex.
-
-    FILE is its rollout; with - the JSON that a hook gets says where it is. The note has your
-    questions with the last answer to each, the files that were changed, and what is still to do.
-    Of a session that went on it is written anew.
-    """
-    return _session("codex", file, folder, dry_run)
-
-
-def _session(
-    program: ConversationProgram, file: str, folder: str | None, dry_run: bool
-) -> ConversationsReport:
-    """Import a session from its transcript, which a hook names on stdin if ``file`` is "-"."""
-    if file == "-":
-        file = _transcript_of_hook(sys.stdin.buffer.read(_MAX_HOOK))
-    return _conversations(program, file, folder, dry_run)
 
 
 def _transcript_of_hook(sent: bytes) -> str:
@@ -452,11 +426,3 @@ def render_not_taken(not_taken: tuple[NotTaken, ...]) -> None:
         write("Not taken:\n")
     for each in not_taken:
         write(f"  {one_line(each.subject)}\n    {hanging(one_line(each.reason), 4)}\n")
-
-
-for _command in (
-    *(tobi, basic_memory, obsidian),
-    *(chatgpt, claude, claude_code, codex),
-    *(export_of_qmd, markdown_zip),
-):
-    import_.add_command(_command)

@@ -15,12 +15,12 @@ import click
 
 from qmd import cli
 from qmd.cli import complete, runs
-from qmd.cli.command import Group, command
+from qmd.cli.command import Group, command, mask_option
 from qmd.cli.render_reports import render_index_report
 from qmd.cli.session import session
 from qmd.cli.terminal import confirmed, escape_json, note, one_line, paint, progress_bar, write
 from qmd.errors import InputError
-from qmd.values.text import DEFAULT_MASK, counted
+from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd.ingest.events import Event
@@ -226,7 +226,7 @@ def collection() -> None:
     """Add, list, show, change, remove, rename or leave out directories."""
 
 
-@command(
+@collection.subcommand(
     "add",
     examples=(
         "qmd collection add ~/notes",
@@ -235,13 +235,7 @@ def collection() -> None:
 )
 @click.argument("path", default=".", metavar="[PATH]", shell_complete=complete.folders)
 @click.option("--name", help="The name of the collection.  [default: the directory's]")
-@click.option(
-    "--mask",
-    default=DEFAULT_MASK,
-    show_default=True,
-    metavar="GLOB",
-    help="Which files are documents; several by comma or braces.",
-)
+@mask_option("Which files are documents")
 @click.option("--ignore", multiple=True, metavar="GLOB", help="Leave these out; repeatable.")
 @click.option("--no-index", is_flag=True, help="Only register it; 'qmd index' fills it.")
 def add(path: str, name: str | None, mask: str, ignore: tuple[str, ...], no_index: bool) -> None:
@@ -275,7 +269,7 @@ def refuse_missing(path: str) -> None:
         raise InputError(f"{problem}: {path}", hint="Give the folder that holds the notes.")
 
 
-@command(
+@collection.subcommand(
     "set",
     examples=(
         "qmd collection set notes --mask '**/*.{md,jpg,png}'",
@@ -314,7 +308,7 @@ def set_(
             runs.index_and_report(kb, (changed.name,))
 
 
-@command("remove", examples=("qmd collection remove notes",), destroys=True)
+@collection.subcommand("remove", examples=("qmd collection remove notes",), destroys=True)
 @click.argument("name", shell_complete=complete.collections)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def remove(name: str, yes: bool) -> None:
@@ -347,10 +341,6 @@ def _adding(collection: Collection) -> str:
     return shlex.join(words)
 
 
-for _command in (add, set_, remove):
-    collection.add_command(_command)
-
-
 @click.group(
     "context",
     cls=Group,
@@ -363,7 +353,7 @@ def context() -> None:
     """Say what lies below a path; searches show it with each hit."""
 
 
-@command(
+@context.subcommand(
     "add",
     examples=(
         'qmd context add ~/notes/work "notes of the platform team"',
@@ -386,6 +376,3 @@ def add_context(words: tuple[str, ...]) -> None:
     with session().open(write=True) as kb:
         added = kb.add_context(path, text)
     write(f"Added context for {one_line(added.path)}\n")
-
-
-context.add_command(add_context)

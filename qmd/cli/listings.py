@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import click
 
 from qmd.cli import terminal
+from qmd.cli.command import Decorator, together
 from qmd.cli.formats import Places, places
 from qmd.cli.remote import Remote, received
 from qmd.cli.session import session
@@ -20,38 +21,26 @@ from qmd.values.wire import ListBudget, to_wire
 #: In front of a name that stands below its facts.
 _INDENT = 2
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def limit_options(default: int | None, *, most: int = MAX_LISTED) -> Callable[[F], F]:
+def limit_options(most: int = MAX_LISTED) -> Decorator:
     """
     Add ``-n`` and ``--all``. The command gets one argument ``limit``; None is for all.
 
     Args:
-        default: The limit without either option.
         most: The largest number that ``-n`` takes.
     """
+    options = together(
+        click.option("-n", "--limit", type=click.IntRange(1, most), default=20, show_default=True,
+                     metavar="N", help="Show at most N."),
+        click.option("--all", "is_all", is_flag=True, help="Show all of them."),
+    )  # fmt: skip
 
-    def add(function: F) -> F:
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def with_limit(limit: int | None, is_all: bool, **arguments: Any) -> Any:
+        def with_limit(limit: int, is_all: bool, **arguments: Any) -> Any:
             return function(limit=None if is_all else limit, **arguments)
 
-        decorated = click.option("--all", "is_all", is_flag=True, help="Show all of them.")(
-            with_limit
-        )
-        return cast(
-            "F",
-            click.option(
-                "-n",
-                "--limit",
-                type=click.IntRange(1, most),
-                default=default,
-                show_default=default is not None,
-                metavar="N",
-                help="Show at most N.",
-            )(decorated),
-        )
+        return options(with_limit)
 
     return add
 

@@ -9,7 +9,7 @@ import click
 
 from qmd import models as kept
 from qmd.cli import complete
-from qmd.cli.command import Group, command
+from qmd.cli.command import Group
 from qmd.cli.session import session
 from qmd.cli.terminal import fitting, note, one_line, paint, progress_bar, readable_size, write
 from qmd.system.user_dirs import is_missing
@@ -64,7 +64,7 @@ def _facts(model: ModelInfo) -> str:
     return f"{dimension:>5}  {size:>8}  {model.languages or ''}"
 
 
-@command(
+@models.subcommand(
     "list",
     pages=True,
     render=_render_models,
@@ -96,7 +96,7 @@ def _render_pulled(model: ModelInfo) -> None:
         write(f"To use it: qmd models use {one_line(model.name)}\n")
 
 
-@command(
+@models.subcommand(
     "pull",
     render=_render_pulled,
     examples=("qmd models pull", "qmd models pull BAAI/bge-small-zh-v1.5"),
@@ -131,7 +131,7 @@ def _render_change(change: ModelChange) -> None:
             write(f"Until all have them, those of {one_line(change.before)} answer.\n")
 
 
-@command(
+@models.subcommand(
     "use",
     render=_render_change,
     examples=(
@@ -158,7 +158,3 @@ def use(name: str) -> ModelChange:
             " for the database counts."
         )
     return change
-
-
-for _command in (list_, pull, use):
-    models.add_command(_command)

@@ -102,7 +102,7 @@ def read(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) -
         _write_exactly(result.text)
 
 
-@command(
+@note_.subcommand(
     "create",
     examples=(
         "qmd note create notes/ideas/boat --content '# A boat'",
@@ -170,9 +170,6 @@ def list_(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) 
     else:
         lines = (one_line(line) for line in text.split("\n"))
         write("".join(f"{line}\n" for line in lines))
-
-
-note_.add_command(create)
 
 
 @contextmanager

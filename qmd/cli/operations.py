@@ -27,7 +27,6 @@ from qmd.system import plugins
 from qmd.values import facts
 from qmd.values.properties import parse_filter
 from qmd.values.text import MIN_TOKENS
-from qmd.values.wire import to_wire
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -176,7 +175,7 @@ def _options(operation: Operation) -> Iterable[Decorator]:
 
 def has_rows(operation: Operation) -> bool:
     """Whether its reply is a list that is printed row by row, and that a server sends in full."""
-    return bool(operation.lists) and not (operation.view or operation.done_by)
+    return bool(operation.lists) and not operation.done_by
 
 
 def _params(operation: Operation, field: facts.FieldFacts) -> Iterable[Decorator]:
@@ -366,9 +365,7 @@ def _tell(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) 
     """Run an operation, and print the text of its reply."""
     value = _reply(operation, arguments)
     if as_json:
-        write_json(
-            cli.listings.list_of(operation, value) if operation.json_is_list else to_wire(value)
-        )
+        write_json(value)
     elif operation.view:
         getattr(cli.render_reports, operation.view)(value)
     else:

@@ -8,23 +8,20 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
 from qmd import errors, ingest
 from qmd.cli import complete
-from qmd.cli.command import command, json_option
+from qmd.cli.command import command, json_option, mask_option
 from qmd.cli.indexing import refuse_missing
 from qmd.cli.render_reports import SHOWN
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, progress_bar, readable_size, write, write_json
 from qmd.transfer import push as transfer
+from qmd.transfer.push import FolderPush, PushSummary
 from qmd.values import Collection
-from qmd.values.text import DEFAULT_MASK, counted
-
-if TYPE_CHECKING:
-    from qmd.transfer.push import FolderPush, PushSummary
+from qmd.values.text import counted
 
 
 @command(
@@ -38,13 +35,7 @@ if TYPE_CHECKING:
 @click.argument("url")
 @click.argument("folders", nargs=-1, metavar="[FOLDER]...", shell_complete=complete.folders)
 @click.option("--name", help="The name of the collection there.  [default: the directory's]")
-@click.option(
-    "--mask",
-    default=DEFAULT_MASK,
-    show_default=True,
-    metavar="GLOB",
-    help="Which files to push; several by comma or braces.",
-)
+@mask_option("Which files to push")
 @click.option("--ignore", multiple=True, metavar="GLOB", help="Leave these out; repeatable.")
 @click.option("--owner", help="Whose folders these are, for people.  [default: USER@HOST]")
 @click.option("--watch", is_flag=True, help="Go on, and push each change, until Ctrl-C.")

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from qmd.cli import formats, terminal
+from qmd.values import Hit, SearchReply
 from qmd.values.search import rounded, shown_relevance
-
-if TYPE_CHECKING:
-    from qmd.values import Hit, SearchReply
-
 
 #: A hit, and its whole text if that is to be shown.
 Pair = tuple["Hit", str | None]

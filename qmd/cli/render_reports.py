@@ -13,10 +13,8 @@ from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd import values
-    from qmd.operations.access import AllTokens, AuditLog
-    from qmd.operations.collections import AllCollections, CollectionWithContexts
-    from qmd.operations.contexts import AllContexts
-    from qmd.values.access import AccessToken, NewAccessToken
+    from qmd.operations.collections import CollectionWithContexts
+    from qmd.values.access import AccessToken, AuditEntry, NewAccessToken
 
 SHOWN = 10  # the most entries of a list that are printed; the rest is counted
 
@@ -89,10 +87,10 @@ def render_embed_report(report: values.EmbedReport) -> None:
     terminal.write(text + "\n")
 
 
-def render_collections(listed: AllCollections) -> None:
-    names = (terminal.one_line(collection.name) for collection in listed.collections)
+def render_collections(listed: Sequence[values.Collection]) -> None:
+    names = (terminal.one_line(collection.name) for collection in listed)
     width = max(map(terminal.columns, names), default=0)
-    for collection in listed.collections:
+    for collection in listed:
         name = terminal.paint(terminal.padded(terminal.one_line(collection.name), width), "title")
         documents = counted(collection.documents, "document")
         path = terminal.paint(terminal.one_line(collection.path), "file")
@@ -101,7 +99,7 @@ def render_collections(listed: AllCollections) -> None:
             excluded += terminal.paint(f"  pushed by {terminal.one_line(collection.owner)}", "dim")
         rest = f"{path}  {terminal.one_line(_files_of(collection))}{excluded}"
         terminal.write(terminal.beside(f"{name}  {documents:>16}", rest, 0) + "\n")
-    if not listed.collections:
+    if not listed:
         terminal.note("No collections yet: qmd up FOLDER")
 
 
@@ -127,8 +125,8 @@ def _files_of(collection: values.Collection) -> str:
     return collection.pattern + "".join(f", without {each}" for each in collection.ignore)
 
 
-def render_contexts(listed: AllContexts) -> None:
-    for context in listed.contexts:
+def render_contexts(listed: Sequence[values.Context]) -> None:
+    for context in listed:
         place = terminal.paint(terminal.one_line(context.path), "file")
         terminal.write(
             terminal.beside(place, terminal.paint(terminal.one_line(context.uri), "dim"), 0) + "\n"
@@ -139,7 +137,7 @@ def render_contexts(listed: AllContexts) -> None:
                 for line in context.text.splitlines()
             )
         )
-    if not listed.contexts:
+    if not listed:
         terminal.note("No contexts yet: qmd context add PATH TEXT")
 
 
@@ -151,11 +149,11 @@ def render_new_token(created: NewAccessToken) -> None:
     )
 
 
-def render_tokens(listed: AllTokens) -> None:
-    for each in listed.tokens:
+def render_tokens(listed: Sequence[AccessToken]) -> None:
+    for each in listed:
         used = f"last used {each.last_used}" if each.last_used else "never used"
         terminal.write(f"{terminal.one_line(each.name)}: {_opened_by(each)}, {used}\n")
-    if not listed.tokens:
+    if not listed:
         terminal.write("No tokens. To make one: qmd server token create NAME --read COLLECTION\n")
 
 
@@ -173,12 +171,12 @@ def _opened_by(token: AccessToken) -> str:
     return terminal.one_line(", ".join(parts))
 
 
-def render_audit(log: AuditLog) -> None:
-    for entry in log.entries:
+def render_audit(entries: Sequence[AuditEntry]) -> None:
+    for entry in entries:
         who = entry.actor or "(administrator)"
         what = terminal.one_line(f"{minute(entry.at)}  {who}  {entry.face}  {entry.action}")
         terminal.write(terminal.beside(what, terminal.one_line(entry.target), 0) + "\n")
-    if not log.entries:
+    if not entries:
         terminal.write("Nothing was written.\n")
 
 

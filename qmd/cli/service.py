@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from qmd import __version__
-from qmd.cli.command import Group, command, json_option
+from qmd.cli.command import Group, json_option
 from qmd.cli.daemon import environment_of_settings, refuse_second_server, typed_server
 from qmd.cli.serve import USUAL, address_options, conduct_options, mcp_options
 from qmd.cli.session import Session, session
@@ -51,7 +51,7 @@ def service() -> None:
     """
 
 
-@command(
+@service.subcommand(
     "install",
     usual=("--dry-run", *USUAL),
     examples=(
@@ -105,7 +105,7 @@ def install(
         note(f"Not kept: the key in {', '.join(keys)}. A service takes it from llm_key_file.")
 
 
-@command("uninstall", examples=("qmd server service uninstall",), destroys=True)
+@service.subcommand("uninstall", examples=("qmd server service uninstall",), destroys=True)
 @click.option("--dry-run", is_flag=True, help="Print what would be run and deleted.")
 @_manager_option
 @json_option
@@ -147,7 +147,7 @@ def _render_status(state: dict[str, Any]) -> None:
         note(f"This is version {__version__}: 'qmd server service install' restarts the service.")
 
 
-@command(
+@service.subcommand(
     "status",
     render=_render_status,
     fails=lambda state: not state["active"],
@@ -261,7 +261,3 @@ def _shown(step: Step) -> str:
     """A step as a person types it."""
     line = subprocess.list2cmdline if sys.platform == "win32" else shlex.join
     return line(step.command) + ("  # may fail" if step.may_fail else "")
-
-
-for _command in (install, uninstall, status):
-    service.add_command(_command)

@@ -534,6 +534,11 @@ def select_collections(store: Store, names: Sequence[str]) -> list[values.Collec
         return [reader.collections.by_name(name) for name in dict.fromkeys(names)]
 
 
+def _ids_of(store: Store, names: Sequence[str]) -> list[int]:
+    """The ids of the collections of these names; none, for all, without names."""
+    return [each.id for each in select_collections(store, names)] if names else []
+
+
 class EmbeddingMethods(Parts):
     def embed(
         self,
@@ -556,11 +561,7 @@ class EmbeddingMethods(Parts):
             VectorsUnavailableError: sqlite-vec cannot be loaded here.
         """
         opened = self._current()
-        ids = (
-            [collection.id for collection in select_collections(opened.store, collections)]
-            if collections
-            else []
-        )
+        ids = _ids_of(opened.store, collections)
         embedder = opened.embedders.open(download=True, progress=progress)
         return ingest.embedding.embed(
             opened.store, embedder, collection_ids=ids, force=force, progress=progress
@@ -592,11 +593,10 @@ class EmbeddingMethods(Parts):
             OcrUnavailableError: The package is missing, or memory is short, and pages wait.
         """
         store = self._store
-        ids = [each.id for each in select_collections(store, collections)] if collections else []
         return ingest.ocr.read_pictures(
             store,
             ingest.ocr.recogniser_of(self._settings.ocr),
-            collection_ids=ids,
+            collection_ids=_ids_of(store, collections),
             force=force,
             progress=progress,
             events=self._events,

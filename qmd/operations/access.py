@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from qmd.errors import CollectionNotFoundError, ConflictError, NotFoundError
-from qmd.operations.definition import operation
+from qmd.operations.definition import KnowledgeBase, operation
 from qmd.values.access import AccessToken, AuditEntry, NewAccessToken
 from qmd.values.facts import Describe, Range, Shell
 from qmd.values.text import one_line
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 _SEVERAL = "COLLECTION[,COLLECTION]..."
 
@@ -65,22 +61,15 @@ def create_token(
     return kb.create_token(name, read=read, write=write, push=push, expires=expires)
 
 
-@dataclass(frozen=True, slots=True)
-class AllTokens:
-    tokens: tuple[AccessToken, ...]
-
-
 @operation(
     in_shell_alone=True,
     view="render_tokens",
-    json_is_list=True,
-    never_cut=True,
     command="server token list",
     examples=("qmd server token list", "qmd server token list --json"),
 )
-def tokens(kb: KnowledgeBase) -> AllTokens:
+def tokens(kb: KnowledgeBase) -> list[AccessToken]:
     """List the tokens: what they open, and when each was last used."""
-    return AllTokens(tuple(kb.tokens()))
+    return kb.tokens()
 
 
 @operation(
@@ -97,16 +86,9 @@ def revoke_token(kb: KnowledgeBase, name: str) -> AccessToken:
     return kb.revoke_token(name)
 
 
-@dataclass(frozen=True, slots=True)
-class AuditLog:
-    entries: tuple[AuditEntry, ...]
-
-
 @operation(
     in_shell_alone=True,
     view="render_audit",
-    json_is_list=True,
-    never_cut=True,
     command="server audit",
     examples=("qmd server audit --since 7d --token anna", "qmd server audit --json"),
 )
@@ -123,11 +105,11 @@ def audit(
         Shell("NAME"),
     ] = None,
     limit: Annotated[int | None, Range(1, 100_000), Describe("Show at most N")] = 100,
-) -> AuditLog:
+) -> list[AuditEntry]:
     """
     Show who wrote what, and when, the latest first.
 
     It has every file that tools wrote, and every change of collections, contexts and tokens, of the
     last 400 days, at most 100,000 entries.
     """
-    return AuditLog(tuple(kb.audit(since=since, token=token, limit=limit)))
+    return kb.audit(since=since, token=token, limit=limit)

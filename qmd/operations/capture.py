@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from qmd import errors
-from qmd.operations.definition import Replied, operation
+from qmd.operations.definition import KnowledgeBase, Replied, operation
 from qmd.values.facts import DAY, TIME_OF_DAY, Describe, InSchema, Shell
 from qmd.values.text import counted, one_line
 from qmd.values.writing import Captured, SavedPage
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 FAMILY = {"toolset": "capture", "group": "write"}
 

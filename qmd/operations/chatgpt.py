@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from qmd.operations import texts
-from qmd.operations.definition import ByHand, Replied, operation
+from qmd.operations.definition import ByHand, KnowledgeBase, Replied, operation
 from qmd.operations.replies import Reply, json_block
 from qmd.operations.texts import Dialect
 from qmd.values import DocumentSlice, SearchRequest
 from qmd.values.facts import Describe, NotSent
 from qmd.values.wire import to_wire
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from qmd import errors
-from qmd.operations.definition import Replied, operation
+from qmd.operations.definition import KnowledgeBase, Replied, operation
 from qmd.values.chats import MAX_NAME, ChatInfo, ChatPage
 from qmd.values.facts import Describe, Inline, InSchema, Range, Shell
 from qmd.values.text import one_line
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 FAMILY = {"toolset": None, "group": "chat"}
 

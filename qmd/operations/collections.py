@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from qmd.errors import CollectionNotFoundError, ConflictError
-from qmd.operations.definition import Replied, operation
+from qmd.operations.definition import KnowledgeBase, Replied, operation
 from qmd.values import Collection, Context
 from qmd.values.facts import Describe, Inline, InSchema, Shell
 from qmd.values.text import one_line
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
-
 
 FAMILY = {"toolset": None}
 
@@ -24,11 +20,6 @@ NAME = InSchema(
     pattern=rf"^(?!\.\.?$)[^\s~\-{_NOT_IN_NAMES}]([^{_NOT_IN_NAMES}]*[^\s{_NOT_IN_NAMES}])?$",
 )
 _Name = Annotated[str, Shell(completes="collections")]
-
-
-@dataclass(frozen=True, slots=True)
-class AllCollections:
-    collections: tuple[Collection, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +34,7 @@ class CollectionList:
 
 
 def _collection_list(replied: Replied) -> CollectionList:
-    listed = replied.value.collections
+    listed = replied.value
     lines = [f"Collections: {len(listed)}"]
     lines += [f"- {each.name} ({each.documents} docs)" for each in listed]
     return CollectionList(tuple(map(ListedCollection, listed)), "\n".join(lines))
@@ -52,13 +43,12 @@ def _collection_list(replied: Replied) -> CollectionList:
 @operation(
     sends=_collection_list,
     view="render_collections",
-    json_is_list=True,
     command="collection list",
     examples=("qmd collection list", "qmd collection list --json"),
 )
-def collections(kb: KnowledgeBase) -> AllCollections:
+def collections(kb: KnowledgeBase) -> list[Collection]:
     """List the collections, the last changed first."""
-    return AllCollections(tuple(kb.collections()))
+    return kb.collections()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from qmd.errors import ContextNotFoundError
-from qmd.operations.definition import Replied, operation
+from qmd.operations.definition import KnowledgeBase, Replied, operation
 from qmd.values import Context
 from qmd.values.facts import Inline, Shell
 from qmd.values.text import one_line
 
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
-
 FAMILY = {"toolset": None}
-
-
-@dataclass(frozen=True, slots=True)
-class AllContexts:
-    contexts: tuple[Context, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +25,18 @@ class ContextList:
 
 
 def _context_list(replied: Replied) -> ContextList:
-    return ContextList(tuple(map(ListedContext, replied.value.contexts)))
+    return ContextList(tuple(map(ListedContext, replied.value)))
 
 
 @operation(
     sends=_context_list,
     view="render_contexts",
-    json_is_list=True,
     command="context list",
     examples=("qmd context list", "qmd context list --json"),
 )
-def contexts(kb: KnowledgeBase) -> AllContexts:
+def contexts(kb: KnowledgeBase) -> list[Context]:
     """List the contexts, from the global one to the most specific."""
-    return AllContexts(tuple(kb.contexts()))
+    return kb.contexts()
 
 
 @operation(

@@ -34,11 +34,14 @@ from qmd.values.facts import (
 from qmd.values.wire import ListBudget, from_wire
 
 if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
+    from qmd.kb import KnowledgeBase as KnowledgeBase  # noqa: PLC0414 - operations do so
     from qmd.operations.problems import Refusal
     from qmd.operations.replies import Reply
     from qmd.operations.texts import Dialect
     from qmd.values.writing import Language
+else:
+    #: The engine is imported for type checkers alone: a help text does not need it.
+    KnowledgeBase = object
 
 #: The queue of a server in which calls wait: "bulk" for those that may read as much as many others,
 #: "web" for those that write what they fetch from elsewhere, for which no other write waits. Only
@@ -328,8 +331,8 @@ class Operation:
 
     @cached_property
     def lists(self) -> tuple[str, ...]:
-        """The fields of the reply that are lists, in the order in which a budget cuts them."""
-        if self.text is not None or self.tool is not None:
+        """The fields of the reply that are printed as lists, in the order in which they are cut."""
+        if self.text is not None or self.tool is not None or self.view:
             return ()
         return tuple(each.name for each in wire_fields(self.reply) if _item_type(each.hint))
 
@@ -348,9 +351,10 @@ class Operation:
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
-        # The engine is imported for type checkers alone: a help text does not need it.
-        who = {"KnowledgeBase": object, "Call": object}
-        return get_type_hints(self.run, localns=who, include_extras=True)
+        # Plugins may import it for type checkers alone, too.
+        return get_type_hints(
+            self.run, localns={"KnowledgeBase": KnowledgeBase}, include_extras=True
+        )
 
     def call(
         self,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from qmd import errors
 from qmd.operations.arguments import InCollection, Limit
-from qmd.operations.definition import Replied, Row, Styled, operation
+from qmd.operations.definition import KnowledgeBase, Replied, Row, Styled, operation
 from qmd.values.days import PeriodicNote
 from qmd.values.documents import ListedTask, TaskList
 from qmd.values.facts import DAY, MONTH, Describe, InSchema, Shell
@@ -18,10 +18,6 @@ from qmd.values.reading import DocumentOutline
 from qmd.values.search import Tags
 from qmd.values.text import one_line
 from qmd.values.writing import EditedNote
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
-
 
 FAMILY = {"toolset": "graph", "group": "read"}
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from qmd import errors
 from qmd.operations import edit_texts
-from qmd.operations.definition import Replied, operation
+from qmd.operations.definition import KnowledgeBase, Replied, operation
 from qmd.system.session import current_session
 from qmd.values.facts import AsSent, Describe, InSchema, Obvious, Range, Shell
 from qmd.values.writing import EditAction, EditedNote, MovedNote, NoteEdit, UndoReply
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 FAMILY = {"toolset": "edit", "group": "write"}
 

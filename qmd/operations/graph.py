@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from qmd import errors
 from qmd.operations.arguments import TIME_OR_SPAN, File, InCollection, Limit
-from qmd.operations.definition import Joined, Replied, Row, Styled, operation
+from qmd.operations.definition import Joined, KnowledgeBase, Replied, Row, Styled, operation
 from qmd.system import clock
 from qmd.values import graph
 from qmd.values.facts import Describe, Shell
 from qmd.values.search import shown_relevance
 from qmd.values.text import one_line
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 _OF_A_FILE = (errors.DocumentNotFoundError, errors.AmbiguousNameError)
 

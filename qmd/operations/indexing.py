@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
-from qmd.operations.definition import Replied, operation
+from qmd.operations.definition import KnowledgeBase, Replied, operation
 from qmd.values import Changes, Explanation, IndexReport
 from qmd.values.facts import Describe, OmitDefault, Range, Shell
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 FAMILY = {"toolset": None, "group": "index"}
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from qmd import errors
 from qmd.operations import edit_texts
 from qmd.operations.arguments import TIME_OR_SPAN, File, InCollection, Limit
-from qmd.operations.definition import Replied, Row, Styled, operation
+from qmd.operations.definition import KnowledgeBase, Replied, Row, Styled, operation
 from qmd.values.documents import NewFact, NoteContext, RecalledFact, RecalledFacts, RememberedFact
 from qmd.values.facts import DAY, Describe, InSchema, Obvious, Range, Shell
 from qmd.values.search import Tags
 from qmd.values.text import MIN_TOKENS, one_line
 from qmd.values.writing import EditedNote
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 FAMILY = {"toolset": "memory", "group": "read"}
 

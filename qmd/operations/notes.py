@@ -10,19 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from qmd.errors import InputError, NoteNotFoundError, QmdError
-from qmd.operations.definition import ByHand, operation
+from qmd.operations.definition import ByHand, KnowledgeBase, operation
 from qmd.operations.problems import InvalidArgumentsError, parameter_sentences
 from qmd.operations.replies import Reply, TextBlock
 from qmd.values.facts import AsSent, Describe, Obvious, OmitDefault, Shell
 from qmd.values.text import one_line
 from qmd.values.wire import to_wire
 from qmd.values.writing import FolderEntry, Listing, Mode, Note, WrittenNote
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 # --- replies -------------------------------------------------------------------------
 

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from qmd import libraries, operations
 from qmd.engine_text import engine_text
 from qmd.errors import PluginError, QmdError, ScopeError, WritesForbiddenError
-from qmd.kb import scoped
+from qmd.kb import KnowledgeBase, scoped
 from qmd.kb.parts import OPEN_TO_SCOPES
 from qmd.models import catalogue as models
 from qmd.operations.definition import Operation, Row
@@ -30,9 +30,6 @@ from qmd.system import plugins
 from qmd.system.worker.jobs import described
 from qmd.values.facts import without_none
 from qmd.values.reports import PluginInfo, PluginList
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 
 def listed(turned_on: Iterable[str]) -> PluginList:

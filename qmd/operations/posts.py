@@ -9,19 +9,16 @@ error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from qmd import errors
-from qmd.operations.definition import ByHand, Replied, operation
+from qmd.operations.definition import ByHand, KnowledgeBase, Replied, operation
 from qmd.operations.problems import InvalidArgumentsError, shortened
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect
 from qmd.values import AuthorPosts, Post, PostHit, PostHits, PostText
 from qmd.values.facts import AsSent, Describe, Range, Shell, ShellOnly
 from qmd.values.text import one_line
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 FAMILY = {"title": None, "done_by": "notes:run_posts", "options": ("posts_dir",)}
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from qmd import errors, values
 from qmd.operations import texts
-from qmd.operations.definition import ByHand, Replied, operation
+from qmd.operations.definition import ByHand, KnowledgeBase, Replied, operation
 from qmd.operations.problems import closest
 from qmd.operations.replies import DocumentBlock, Reply, TextBlock
 from qmd.operations.texts import Dialect
@@ -15,9 +15,6 @@ from qmd.values.facts import Describe, Inline, NotSent, Obvious, Range, Shell, S
 from qmd.values.search import Collections, GroupBy, Properties, Sort, Tags
 from qmd.values.text import MAX_TOTAL_BYTES, MaxTokens, one_line
 from qmd.values.wire import to_wire
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 FAMILY = {"toolset": "qmd", "group": "read"}
 

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import qmd.search
 from qmd import operations, values
 from qmd.errors import CollectionNotFoundError, NotFoundError
-from qmd.operations.definition import ByHand, Replied, operation
+from qmd.operations.definition import ByHand, KnowledgeBase, Replied, operation
 from qmd.values.facts import Describe, Inline, InSchema, Unlisted
 from qmd.values.search import MAX_SEARCHES, SearchReply, SearchRequest
 
 if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
     from qmd.operations.replies import Reply
     from qmd.operations.texts import Dialect
 

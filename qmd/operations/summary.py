@@ -11,20 +11,17 @@ import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from qmd import errors, files
 from qmd.files.writing.policy import WritePolicy, lies_below
-from qmd.operations.definition import ByHand, Replied, operation
+from qmd.operations.definition import ByHand, KnowledgeBase, Replied, operation
 from qmd.operations.problems import InvalidArgumentsError, shortened
 from qmd.operations.replies import Reply, json_block
 from qmd.operations.texts import Dialect
 from qmd.values.facts import AsSent, Describe, OmitDefault
 from qmd.values.wire import to_wire
 from qmd.values.writing import Language, SummaryMode, WrittenSummary
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 _FAILED = "写入文件失败："
 _DENIED = "权限被拒绝。请检查文件是否已被打开或您是否有写权限。"

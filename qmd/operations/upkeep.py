@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from qmd import operations
-from qmd.operations.definition import Row, Styled, operation
+from qmd.operations.definition import KnowledgeBase, Row, Styled, operation
 from qmd.values.facts import Describe, NotSent, Range
 from qmd.values.reports import CleanupReport, PluginList, ProgressCallback
 from qmd.values.writing import FileChange
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 FAMILY = {"toolset": None, "group": "write"}
 

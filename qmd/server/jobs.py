@@ -37,7 +37,7 @@ _TICK_S = 0.25  # between two events about progress
 _PATIENCE_S = 5.0  # for the end of a job that was cancelled
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ServerJob:
     """
     A run of indexing or embedding.
@@ -145,7 +145,7 @@ class Jobs:
     def latest(self) -> list[ServerJob]:
         """The jobs that are remembered, the newest first."""
         with self._lock:
-            return list(reversed(self._jobs))
+            return [replace(job) for job in reversed(self._jobs)]
 
     def stop(self) -> None:
         """End the running job at its next check, and start no other."""
@@ -162,20 +162,22 @@ class Jobs:
                 if not waiting or self._cancellation.is_cancelled:
                     self._thread = None
                     return
-            job = replace(waiting[0], state="running")
-            self._put(job)
+                job = waiting[0]
+                job.state = "running"
+            state: JobState = "failed"
             try:
                 with self._cancellation.active():
-                    ended = self._index(job) if job.kind == "indexing" else self._embed(job)
+                    state = self._index(job) if job.kind == "indexing" else self._embed(job)
             except RequestEndedError:
-                ended = replace(job, state="failed")
+                pass
             except QmdError as error:
-                ended = replace(job, state="failed", problems=(error.with_hint,))
+                job.problems = (error.with_hint,)
             except Exception as error:  # noqa: BLE001 - logged and shown
                 _log.error("a job failed", exc_info=error)
-                ended = replace(job, state="failed", problems=(type(error).__name__,))
-            self._put(replace(ended, ended=time.time()))
-            self._tell_end(ended)
+                job.problems = (type(error).__name__,)
+            with self._lock:
+                job.state, job.ended = state, time.time()
+            self._tell_end(job)
 
     def _tell_end(self, job: ServerJob) -> None:
         """Publish that a job has ended, after its new state can be read."""
@@ -186,24 +188,15 @@ class Jobs:
         if job.kind == "indexing" and job.state == "done" and not job.collections:
             publish(Event("synced", clock.now()))
 
-    def _put(self, job: ServerJob) -> None:
-        with self._lock:
-            for position, each in enumerate(self._jobs):
-                if each.number == job.number:
-                    self._jobs[position] = job
-
-    def _index(self, job: ServerJob) -> ServerJob:
+    def _index(self, job: ServerJob) -> JobState:
         report = self._kb.index(job.collections, progress=self._publish("indexing"))
-        return replace(
-            job,
-            state="failed" if report.errors else "done",
-            changes=report.changes,
-            problems=report.errors,
-        )
+        job.changes, job.problems = report.changes, report.errors
+        return "failed" if report.errors else "done"
 
-    def _embed(self, job: ServerJob) -> ServerJob:
+    def _embed(self, job: ServerJob) -> JobState:
         report = self._kb.embed(job.collections, progress=self._publish("embedding"))
-        return replace(job, state="done", chunks=report.embedded + report.reused)
+        job.chunks = report.embedded + report.reused
+        return "done"
 
     def _publish(self, kind: JobKind) -> Callable[[Progress], None]:
         def publish(tick: Progress) -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from qmd import errors
 from qmd.operations.definition import operation
+from qmd.server.endpoints.definition import Call
 from qmd.values.chats import MAX_QUESTION, Chat, ChatMode, ChatReply
 from qmd.values.facts import Describe, InSchema
 
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn
-    from qmd.server.endpoints.definition import Call
 
 _OF_A_TURN = (
     errors.WritesForbiddenError,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from qmd.operations.definition import operation
+from qmd.server.endpoints.definition import Call
 from qmd.values.facts import Describe
-
-if TYPE_CHECKING:
-    from qmd.server.endpoints.definition import Call
 
 FAMILY = {"toolset": None, "command": None, "group": "server"}
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from qmd.errors import ConflictError, InputError, WritesForbiddenError
 from qmd.operations.definition import operation
+from qmd.server.endpoints.definition import Call
 from qmd.values.facts import Describe, InSchema, Range
 from qmd.values.transfer import MAX_FILES, Push, PushedFiles, PushReport, SentFile, SentPart
-
-if TYPE_CHECKING:
-    from qmd.server.endpoints.definition import Call
 
 FAMILY = {
     "toolset": None,

@@ -7,14 +7,16 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
 from starlette.responses import JSONResponse, Response
 
+from qmd.agent.chat import AgentTurn
 from qmd.engine_text import EngineText
 from qmd.errors import ChatNotFoundError, InputError, NotFoundError, QmdError
+from qmd.inference.llm import LlmSettings
 from qmd.kb import KnowledgeBase
 from qmd.render import LinkResolver, NoLinks, render_note
 from qmd.server.page.links import PageLinks, note_address
@@ -22,11 +24,6 @@ from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.server.streams import MEDIA_TYPE, EventResponse, encoded, turn_stream
 from qmd.system import clock
 from qmd.values.chats import RESUMABLE, ChatMode, ChatTurn
-
-if TYPE_CHECKING:
-    from qmd.agent.chat import AgentTurn
-    from qmd.inference.llm import LlmSettings
-
 
 _HEARTBEAT_S = 15.0
 _MODES: dict[str, ChatMode] = {"read": "read", "write": "write"}

@@ -142,28 +142,59 @@ _NO_PICTURE = (
 _ENTRY_BYTES = 200  # what a key takes, about
 
 
-class KeptPictures:
+class MadePictures:
     """
-    Pictures of files, the one that was last asked for at the end; those at the beginning go first.
+    Makes pictures of files, and keeps those that were asked for last.
 
     Args:
         most_bytes: What they may take.
     """
 
-    def __init__(self, most_bytes: int = 32_000_000) -> None:
+    def __init__(self, site: Site, most_bytes: int = 32_000_000) -> None:
+        self.site = site
         self._most_bytes = most_bytes
         self._bytes = 0
+        #: The one that was last asked for at the end; None for what cannot be shown.
         self._kept: OrderedDict[Hashable, Picture | None] = OrderedDict()
 
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._kept
+    async def response(
+        self,
+        request: Request,
+        file: str,
+        which: tuple[int, ...],
+        make: Callable[[], tuple[Picture | None, str]],
+        *,
+        otherwise: str = "",
+    ) -> Response:
+        """
+        A picture of a file: a kept one, or one that is made now.
 
-    def __getitem__(self, key: Hashable) -> Picture | None:
-        """None for what cannot be shown. KeyError for what is not kept."""
-        self._kept.move_to_end(key)
-        return self._kept[key]
+        Args:
+            file: ``collection/path``.
+            which: Says which picture of the file it is.
+            make: The picture, and `KnowledgeBase.file_version` of the file that it shows.
+            otherwise: The address to send the browser to if there is no picture; "" for a sign
+                that says so.
+        """
+        version = await self.site.run(request, lambda: self.site.kb.file_version(file))
+        what = "-".join(map(str, which))
+        headers = {**SANDBOX, "etag": f'"{what}-{version}"'}
+        if request.headers.get("if-none-match") == headers["etag"]:
+            return Response(status_code=304, headers=headers)
+        key = (file, which, version)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            picture = self._kept[key]
+        else:
+            picture, version = await self.site.run(request, make, paints=True)
+            headers["etag"] = f'"{what}-{version}"'
+            self._keep((file, which, version), picture)
+        if picture is None and otherwise:
+            return self.site.redirect(otherwise)
+        content, kind = picture or (_NO_PICTURE, "image/svg+xml")
+        return Response(content, media_type=kind, headers=headers)
 
-    def keep(self, key: Hashable, picture: Picture | None) -> None:
+    def _keep(self, key: Hashable, picture: Picture | None) -> None:
         if key in self._kept:
             self._bytes -= _size(self._kept.pop(key))
         self._kept[key] = picture
@@ -171,44 +202,6 @@ class KeptPictures:
         while self._bytes > self._most_bytes and self._kept:
             _, oldest = self._kept.popitem(last=False)
             self._bytes -= _size(oldest)
-
-
-async def picture_response(
-    site: Site,
-    request: Request,
-    kept: KeptPictures,
-    key: tuple[str | int, ...],
-    make: Callable[[], tuple[Picture | None, str]],
-    *,
-    otherwise: str = "",
-) -> Response:
-    """
-    A picture of a file: a kept one, or one that is made now.
-
-    Args:
-        key: ``collection/path``, and what else says which picture of it this is.
-        make: The picture, and `KnowledgeBase.file_version` of the file that it shows.
-        otherwise: The address to send the browser to if there is no picture; "" for a sign that
-            says so.
-    """
-    version = await site.run(request, lambda: site.kb.file_version(str(key[0])))
-    what = "-".join(map(str, key[1:]))
-    headers = {**SANDBOX, "etag": f'"{what}-{version}"'}
-    if request.headers.get("if-none-match") == headers["etag"]:
-        return Response(status_code=304, headers=headers)
-    picture: Picture | None
-    identity = (*key, version)
-    if identity in kept:
-        picture = kept[identity]
-    else:
-        picture, version = await site.run(request, make, paints=True)
-        headers["etag"] = f'"{what}-{version}"'
-        kept.keep((*key, version), picture)
-    if picture is None and otherwise:
-        return site.redirect(otherwise)
-    if picture is None:
-        return Response(_NO_PICTURE, media_type="image/svg+xml", headers=headers)
-    return Response(picture[0], media_type=picture[1], headers=headers)
 
 
 def _size(picture: Picture | None) -> int:

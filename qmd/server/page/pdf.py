@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -20,7 +21,7 @@ from qmd.engine_text import engine_text
 from qmd.errors import InputError, NotFoundError
 from qmd.files.pictures import WIDTHS
 from qmd.parse.formats import PDF, format_of
-from qmd.server.page.files import KeptPictures, Picture, picture_response
+from qmd.server.page.files import MadePictures
 from qmd.server.page.note_text import ShownText, shown_section
 from qmd.server.page.site import Site
 from qmd.server.page.viewed import ViewedDocument
@@ -147,22 +148,15 @@ def _number(place: DocumentAnchor) -> int:
 
 
 def routes(site: Site) -> list[Route]:
-    return [site.route("/page-picture/{file:file}", _Pictures(site).answer, compress=False)]
+    return [site.route("/page-picture/{file:file}", _PagePictures(site).answer, compress=False)]
 
 
-class _Pictures:
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._kept = KeptPictures()
-
+class _PagePictures(MadePictures):
     async def answer(self, request: Request) -> Response:
-        site, file = self._site, request.path_params["file"]
+        kb, file = self.site.kb, request.path_params["file"]
         if format_of(file) is not PDF:
             raise InputError(engine_text("No PDF: {file}", file=file))
         number = min(max(1, Visit.number(request.query_params.get("page", "1")) or 1), MAX_PAGE)
         width = WIDTHS[1] if request.query_params.get("size") == "large" else WIDTHS[0]
-
-        def make() -> tuple[Picture | None, str]:
-            return site.kb.page_picture(file, number, width=width)
-
-        return await picture_response(site, request, self._kept, (file, number, width), make)
+        make = partial(kb.page_picture, file, number, width=width)
+        return await self.response(request, file, (number, width), make)

@@ -14,7 +14,7 @@ from qmd.engine_text import engine_text
 from qmd.errors import ConflictError, InputError
 from qmd.files.pictures import SIDES
 from qmd.parse.formats import is_photo
-from qmd.server.page.files import KeptPictures, Picture, file_response, picture_response
+from qmd.server.page.files import MadePictures, Picture, file_response
 from qmd.server.page.links import SHRUNK, address, note_address
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
@@ -29,7 +29,7 @@ _SEPARATORS = str.maketrans("，、;；\n", ",,,,,")
 
 
 def routes(site: Site) -> list[Route]:
-    pictures = _Pictures(site)
+    pictures = _PhotoPictures(site)
     return [
         *view_routes(site, _VIEWS),
         site.route("/thumb/{file:file}", pictures.thumbnail, compress=False),
@@ -98,12 +98,8 @@ _VIEWS = (
 )
 
 
-class _Pictures:
+class _PhotoPictures(MadePictures):
     """Photos, and pictures that stand in notes, no larger than a browser shows them."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._kept = KeptPictures()
 
     async def thumbnail(self, request: Request) -> Response:
         file = _photo_file(request.path_params["file"])
@@ -112,7 +108,7 @@ class _Pictures:
 
     async def in_place(self, request: Request) -> Response:
         """The file itself, but of a large picture one of at most `SIDES` pixels."""
-        site, file = self._site, request.path_params["file"]
+        site, file = self.site, request.path_params["file"]
 
         def whole() -> Response | None:
             with site.kb.open_file(file) as opened:
@@ -128,14 +124,11 @@ class _Pictures:
     async def _smaller(
         self, request: Request, file: str, side: int, *, otherwise: str = ""
     ) -> Response:
-        site = self._site
-
         def make() -> tuple[Picture | None, str]:
-            small, version = site.kb.thumbnail(file, side=side)
+            small, version = self.site.kb.thumbnail(file, side=side)
             return None if small is None else (small, "image/jpeg"), version
 
-        key = (file, side)
-        return await picture_response(site, request, self._kept, key, make, otherwise=otherwise)
+        return await self.response(request, file, (side,), make, otherwise=otherwise)
 
 
 def _photo_file(file: str) -> str:

@@ -11,22 +11,20 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from qmd.engine_text import engine_text
 from qmd.errors import DocumentNotFoundError, InputError, QmdError
+from qmd.kb import KnowledgeBase
 from qmd.parse.formats import PDF, format_of, is_photo, is_shown_as_markdown
+from qmd.server.activity import SearchKind
 from qmd.server.page.note_text import has_signs, plain_line
 from qmd.server.page.templating import lines_of
 from qmd.server.page.views import PageView, Shown, Visit
 from qmd.values import Filters, Hit, SearchReply, SearchRequest
+from qmd.values.graph import RecentChange
 from qmd.values.search import SHOWING
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
-    from qmd.server.activity import SearchKind
-    from qmd.values.graph import RecentChange
 
 #: How to search: the word in the address → the command.
 MODES = {"words": "search", "meaning": "vsearch", "both": "query"}

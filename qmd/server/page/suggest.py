@@ -8,21 +8,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import urlencode
 
 from starlette.routing import Route
 
 from qmd.errors import NotFoundError
+from qmd.kb import KnowledgeBase
 from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
 from qmd.values import SearchRequest
 from qmd.values.properties import fold_key, fold_value
 from qmd.values.text import fold
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 #: Seconds for which the tags and keys are kept: with 12,000 notes the keys take 200 ms to count.
 KEPT_S = 30.0
@@ -278,32 +276,21 @@ def _quoted(value: str) -> str:
 
 
 def routes(site: Site) -> list[Route]:
-    vocabulary = SuggestedNames(site.kb)
+    kb, names = site.kb, SuggestedNames(site.kb)
 
-    def suggest(visit: Visit) -> Shown:
-        suggested = suggestions(visit.kb, vocabulary, visit.query("q"))
-        return Shown("suggest.html", {"suggestions": suggested})
+    def shown(suggested: list[Suggestion], template: str = "suggest.html") -> Shown:
+        return Shown(template, {"suggestions": suggested})
 
-    def linked(visit: Visit) -> Shown:
-        suggested = links(visit.kb, visit.query("collection"), visit.query("name"))
-        return Shown("suggest.html", {"suggestions": suggested})
-
-    def of_properties(visit: Visit) -> Shown:
-        suggested = in_properties(visit.kb, vocabulary, visit.query("key"), visit.query("name"))
-        return Shown("suggest.html", {"suggestions": suggested})
-
-    def words(visit: Visit) -> Shown:
-        values = {"tags": vocabulary.tags(), "keys": vocabulary.property_keys(), "most": 200}
-        return Shown("suggest_words.html", values)
-
-    def go(visit: Visit) -> Shown:
-        return Shown("palette.html", {"suggestions": palette(visit.kb, visit.query("q"))})
-
-    views = {
-        "/part/suggest": suggest,
-        "/part/links": linked,
-        "/part/palette": go,
-        "/part/properties": of_properties,
-        "/part/words": words,
+    views: dict[str, Callable[[Visit], Shown]] = {
+        "suggest": lambda visit: shown(suggestions(kb, names, visit.query("q"))),
+        "links": lambda visit: shown(links(kb, visit.query("collection"), visit.query("name"))),
+        "palette": lambda visit: shown(palette(kb, visit.query("q")), "palette.html"),
+        "properties": lambda visit: shown(
+            in_properties(kb, names, visit.query("key"), visit.query("name"))
+        ),
+        "words": lambda _: Shown(
+            "suggest_words.html",
+            {"tags": names.tags(), "keys": names.property_keys(), "most": 200},
+        ),
     }
-    return view_routes(site, [PageView(path, show) for path, show in views.items()])
+    return view_routes(site, [PageView(f"/part/{part}", show) for part, show in views.items()])
