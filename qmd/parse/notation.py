@@ -377,8 +377,5 @@ def _without_context(text: str) -> tuple[str, str]:
 
 
 def _whole_day(written: str) -> str | None:
-    """A day of the calendar in ISO 8601; None for other texts."""
-    try:
-        return date.fromisoformat(written).isoformat() if len(written) == 10 else None
-    except ValueError:
-        return None
+    """As `_day`, where nothing follows the day."""
+    return _day(written) if len(written) == 10 else None
