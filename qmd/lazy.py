@@ -1,6 +1,6 @@
 """
 Load the modules of a package when one is used (PEP 562), so that imports stand at the top; compile
-regular expressions likewise.
+regular expressions likewise. Import what a text names.
 
     __getattr__ = lazy.load(__name__, attributes={"Store": "qmd.store.store"})
 
@@ -50,6 +50,13 @@ def load(
         return value
 
     return __getattr__
+
+
+def imported(place: str) -> Any:
+    """What ``module:name`` stands for."""
+    module, _, name = place.partition(":")
+    __import__(module)
+    return getattr(sys.modules[module], name)
 
 
 def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

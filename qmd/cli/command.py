@@ -7,7 +7,6 @@ their modules are imported only when they are called.
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qmd import cli
+from qmd import cli, lazy
 from qmd.cli import complete
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, paged, write_json
@@ -224,8 +223,7 @@ class Group(_Described, click.Group):
         name, _, rest = self.aliases.get(cmd_name, cmd_name).partition(" ")
         command: click.Command | None
         if self.lazy.get(name):
-            module, _, attribute = self.lazy[name].partition(":")
-            target = getattr(importlib.import_module(module), attribute)
+            target = lazy.imported(self.lazy[name])
             is_command = isinstance(target, click.Command)
             command = target if is_command else cli.operations.command_of(target)
         else:

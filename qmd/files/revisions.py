@@ -30,17 +30,16 @@ class Restored:
     problem: str | None = None
 
 
+@dataclass(eq=False)
 class FileHistory:
-    """The earlier contents that `FileWriter` keeps."""
+    """
+    The earlier contents that `FileWriter` keeps.
 
-    def __init__(
-        self,
-        files: FileWriter,
-        candidates: Callable[[str], Sequence[Path]],
-    ) -> None:
-        """``candidates`` returns the resolved files that a path may mean, the likeliest first."""
-        self._files = files
-        self._candidates = candidates
+    ``_candidates`` returns the resolved files that a path may mean, the likeliest first.
+    """
+
+    _files: FileWriter
+    _candidates: Callable[[str], Sequence[Path]]
 
     def history(self, path: str | Path) -> list[Revision]:
         """

@@ -76,7 +76,8 @@ def embed(
         embedder.embed_passages(["?"])  # drop vectors only if the model works
     model = store.write(prepare)
     with closing(store.embedding_claims(model)) as claims:
-        run = _Run(store, claims, embedder, model, collection_ids, progress)
+        tell = progress or (lambda _: None)
+        run = _Run(store, claims, embedder, model, collection_ids, tell)
         run.start()
         run.make_vectors()
         run.make_model_active()
@@ -104,6 +105,7 @@ def left_s(reader: Reader, chunks: int) -> float:
     return chunks * float(reader.meta.get(PACE) or TYPICAL_PACE_S)
 
 
+@dataclass(eq=False)
 class _Run:
     """
     One call of `embed`.
@@ -115,26 +117,21 @@ class _Run:
         english: Texts that got a vector by the model of English.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        claims: EmbeddingClaims,
-        embedder: Embedder,
-        model: StoredModel,
-        collection_ids: Sequence[int],
-        progress: ProgressCallback | None,
-    ) -> None:
-        self.embedded = self.reused = self.filled = self.english = 0
-        self._store = store
-        self._claims = claims
-        self._embedder = embedder
-        self._model = model
-        self._collection_ids = collection_ids
-        self._progress = progress or (lambda _: None)
-        self._last_filled_id = 0
-        self._done = self._total = 0
-        self._maker: TextMaker | None = None
-        self._pace_s: float | None = None  # for one chunk that the model embeds, on average
+    _store: Store
+    _claims: EmbeddingClaims
+    _embedder: Embedder
+    _model: StoredModel
+    _collection_ids: Sequence[int]
+    _progress: ProgressCallback
+    embedded: int = 0
+    reused: int = 0
+    filled: int = 0
+    english: int = 0
+    _last_filled_id: int = 0
+    _done: int = 0
+    _total: int = 0
+    _maker: TextMaker | None = None
+    _pace_s: float | None = None  # for one chunk that the model embeds, on average
 
     def start(self) -> None:
         """Drop token states that no search can read, and count the work."""

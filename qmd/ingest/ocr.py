@@ -21,6 +21,7 @@ from qmd.ingest.index import index_files
 from qmd.ingest.read_picture import CHANGED, PROBLEM
 from qmd.ingest.rules import MAX_BYTES
 from qmd.parse.formats import MB, format_of, turned_on_plugins
+from qmd.records import dataclass, field
 from qmd.system import clock
 from qmd.system.memory import available_bytes
 from qmd.system.worker.jobs import Job, JobBudget, JobFailure
@@ -144,6 +145,7 @@ def left_s(reader: Reader, pages: int) -> float:
     return pages * float(reader.meta.get(PACE) or TYPICAL_PACE_S)
 
 
+@dataclass()
 class _Run:
     """
     One call of `read_pictures`.
@@ -154,26 +156,19 @@ class _Run:
         failed: Pages that cannot be read.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        recogniser: Recogniser,
-        collection_ids: Sequence[int],
-        progress: ProgressCallback,
-        events: EventBus | None,
-        check: Callable[[], None],
-    ) -> None:
-        self.read = self.empty = self.failed = 0
-        self._store = store
-        self._recogniser = recogniser
-        self._collection_ids = collection_ids
-        self._progress = progress
-        self._events = events
-        self._check = check
-        self._passed_over: set[int] = set()
-        self._unreadable = 0  # in a row
-        self._pace_s: float | None = None
-        self._unjoined: dict[str, int] = {}  # documents → pages that they do not say yet
+    _store: Store
+    _recogniser: Recogniser
+    _collection_ids: Sequence[int]
+    _progress: ProgressCallback
+    _events: EventBus | None
+    _check: Callable[[], None]
+    read: int = 0
+    empty: int = 0
+    failed: int = 0
+    _passed_over: set[int] = field(default_factory=set)
+    _unreadable: int = 0  # in a row
+    _pace_s: float | None = None
+    _unjoined: dict[str, int] = field(default_factory=dict)  # documents → pages not in them yet
 
     def join_what_was_read(self) -> None:
         """Parse the documents again whose pages were read before the last run ended."""

@@ -82,18 +82,6 @@ class IgnoreFile:
         above: For a file above the root: the path from the file's directory down to the root.
     """
 
-    __slots__ = (
-        "_above",
-        "_compiled",
-        "_name_regex",
-        "_names",
-        "_path_regex",
-        "_paths",
-        "_skip",
-        "has_negation",
-        "rules",
-    )
-
     def __init__(
         self, rules: Iterable[IgnoreRule], *, directory: str = "", above: str = ""
     ) -> None:

@@ -6,10 +6,10 @@ import os
 import sys
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from qmd import lazy
 from qmd import parse as parse_package
 from qmd.errors import IngestError, UnreadableFileError
 from qmd.ingest.read_file import read_file, source_hash
@@ -48,10 +48,10 @@ def read_picture(job: Any) -> tuple[str, str]:
         return CHANGED, "It has changed since it was indexed."
     assert file_format.picture is not None
     try:
-        pixels = _function(file_format.picture)(path, data, page)
+        pixels = lazy.imported(file_format.picture)(path, data, page)
     except IngestError as error:
         return PROBLEM, str(error)
-    return READ, _function(recogniser)(pixels).stored()
+    return READ, lazy.imported(recogniser)(pixels).stored()
 
 
 @cache
@@ -60,9 +60,3 @@ def _step_back() -> None:
     if sys.platform != "win32":
         with suppress(OSError):
             os.nice(_NICE)
-
-
-@cache
-def _function(name: str) -> Any:
-    module, _, function = name.partition(":")
-    return getattr(import_module(module), function)

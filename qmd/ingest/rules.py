@@ -519,6 +519,19 @@ def _limit_patterns(text: str, above: Sequence[patterns.IgnoreFile]) -> tuple[st
     )
 
 
+def directories_above(root: str) -> list[str]:
+    """The directories above one, up to the top of its git work tree; none outside of any."""
+    above: list[str] = []
+    directory = root
+    while not os.path.lexists(os.path.join(directory, ".git")):
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return []
+        above.append(parent)
+        directory = parent
+    return above
+
+
 def _gitignores_above(
     root: str,
 ) -> tuple[tuple[patterns.IgnoreFile, ...], tuple[tuple[str, str], ...]]:
@@ -531,14 +544,7 @@ def _gitignores_above(
     Returns:
         The ignore files, and problems as `RuledFolder.problems` has them.
     """
-    directories: list[str] = []
-    directory = root
-    while not os.path.lexists(os.path.join(directory, ".git")):
-        parent = os.path.dirname(directory)
-        if parent == directory:
-            return (), ()
-        directories.append(parent)
-        directory = parent
+    directories = directories_above(root)
     problems: list[tuple[str, str]] = []
     files: list[tuple[str, patterns.IgnoreFile]] = []
     for levels, directory in enumerate(directories, start=1):

@@ -7,11 +7,10 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from qmd import inference, models
+from qmd import inference, lazy, models
 from qmd.errors import InferenceError, InputError, ModelMissingError, QmdError
 from qmd.inference import embedded, hub, onnx_folder
 from qmd.inference.embedded import build
@@ -341,10 +340,9 @@ def open_plugin_model(name: str, role: ModelRole) -> Any:
 @cache
 def opened_once(model: PluginModel) -> Any:
     """The model that an opener returns, which is called once."""
-    module, _, function = model.opener.partition(":")
 
     def open_model() -> Any:  # the import may print, too
-        return getattr(import_module(module), function)()
+        return lazy.imported(model.opener)()
 
     value = plugins.without_output(open_model)
     if model.role != "embedding":

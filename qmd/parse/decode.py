@@ -237,7 +237,7 @@ def _decode_legacy(data: bytes) -> Decoded:
                 return Decoded(text, name)
         text = data.decode(encoding, "replace")
         if text.count("\ufffd") < bad and "\0" not in text:
-            return Decoded(_no_surrogates(text), encoding, (_lossy(text, encoding),))
+            return Decoded(replace_halves(text), encoding, (_lossy(text, encoding),))
     return Decoded(
         damaged, "utf-8", (_lossy(damaged, "UTF-8") + " Save the file as UTF-8 to index it whole.",)
     )
@@ -366,12 +366,8 @@ def _try(data: bytes, encoding: str) -> str | None:
         text = data.decode(encoding)
     except UnicodeDecodeError:
         return None
-    return None if "\0" in text else _no_surrogates(text)
-
-
-def _no_surrogates(text: str) -> str:
-    """Some codecs (UTF-7, gb18030 on some builds) let lone surrogates through."""
-    return replace_halves(text)
+    # Some codecs (UTF-7, gb18030 on some builds) let lone surrogates through.
+    return None if "\0" in text else replace_halves(text)
 
 
 def _lossy(text: str, encoding: str) -> str:

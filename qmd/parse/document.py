@@ -14,10 +14,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 from typing import Any, Literal
 
-from qmd import system
+from qmd import lazy, system
 from qmd.engine_text import engine_text
 from qmd.errors import MissingExtraError
 from qmd.parse import frontmatter, notation
@@ -306,9 +305,8 @@ def parser_of(file_format: FileFormat) -> Parser:
     Raises:
         MissingExtraError: It needs a package that is not installed.
     """
-    module, _, function = file_format.parser.partition(":")
     try:
-        parser: Parser = getattr(import_module(module), function)
+        parser: Parser = lazy.imported(file_format.parser)
     except ModuleNotFoundError as error:
         if file_format.needs is None or error.name != file_format.needs[0]:
             raise

@@ -535,7 +535,12 @@ def _is_inside(line: str, base: int) -> bool:
     """Whether a line is in the item with this content column; -1 stands for a quote."""
     if base < 0:
         return _QUOTE.match(line) is not None
-    return not base or _columns(line[: len(line) - len(line.lstrip(" \t"))]) >= base
+    return not base or indent_of(line) >= base
+
+
+def indent_of(line: str) -> int:
+    """The column at which the text of a line begins."""
+    return _columns(line[: len(line) - len(line.lstrip(" \t"))])
 
 
 def _columns(lead: str) -> int:

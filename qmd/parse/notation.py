@@ -172,13 +172,19 @@ _BELOW = re.compile(rf"[ \t>]*(DEADLINE|SCHEDULED):[ \t]*<{_DAY}[^>]{{0,60}}>")
 def task_lines(text: str, outline: Outline) -> Iterator[tuple[int, re.Match[str]]]:
     """The lines outside code that are tasks: their numbers, from 0, and matches of `TASK`."""
     places = [match.start() for pattern in _TASK_SOMEWHERE for match in pattern.finditer(text)]
-    if not places:
-        return
+    lines = sorted({bisect_right(outline.starts, place) - 1 for place in places})
+    return _lines_that_match(TASK, outline, lines)
+
+
+def _lines_that_match(
+    pattern: re.Pattern[str], outline: Outline, numbers: Sequence[int]
+) -> Iterator[tuple[int, re.Match[str]]]:
+    """Those of some lines outside properties and code that match, with their numbers from 0."""
     hidden = {number for start, end in outline.hidden for number in range(start, end)}
     first = outline.blocks[0].start if outline.blocks else len(outline.lines)
-    for number in sorted({bisect_right(outline.starts, place) - 1 for place in places}):
+    for number in numbers:
         if number >= first and number not in hidden:
-            match = TASK.match(outline.lines[number].rstrip("\r\n"))
+            match = pattern.match(outline.lines[number].rstrip("\r\n"))
             if match is not None:
                 yield number, match
 
@@ -302,12 +308,7 @@ def may_have_observations(text: str) -> bool:
 
 def observation_lines(outline: Outline) -> Iterator[tuple[int, re.Match[str]]]:
     """The lines outside code that are facts: their numbers, from 0, and matches of the pattern."""
-    hidden = {number for start, end in outline.hidden for number in range(start, end)}
-    first = outline.blocks[0].start if outline.blocks else len(outline.lines)
-    for number in range(first, len(outline.lines)):
-        match = OBSERVATION.match(outline.lines[number].rstrip("\r\n"))
-        if match is not None and number not in hidden:
-            yield number, match
+    return _lines_that_match(OBSERVATION, outline, range(len(outline.lines)))
 
 
 def find_observations(outline: Outline, page_tags: Sequence[str]) -> tuple[Observation, ...]:
@@ -377,8 +378,5 @@ def _without_context(text: str) -> tuple[str, str]:
 
 
 def _whole_day(written: str) -> str | None:
-    """A day of the calendar in ISO 8601; None for other texts."""
-    try:
-        return date.fromisoformat(written).isoformat() if len(written) == 10 else None
-    except ValueError:
-        return None
+    """As `_day`, where nothing follows the day."""
+    return _day(written) if len(written) == 10 else None

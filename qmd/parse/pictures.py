@@ -8,7 +8,6 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pypdfium2 as pdfium
 
 from qmd import libraries, system
 from qmd.engine_text import engine_text
@@ -17,7 +16,6 @@ from qmd.parse.convert.pdf import opened_pdf
 from qmd.values.pictures import Pixels
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from PIL import Image
 
 
@@ -40,14 +38,7 @@ def picture_of_page(path: str, data: bytes, number: int) -> Pixels:
         scale = min(_PER_INCH / 72, _LONGEST_PAGE / max(*page.get_size(), 1.0))
         bitmap = page.render(scale=scale, rev_byteorder=True, prefer_bgrx=False)
         with closing(bitmap):
-            return Pixels(_opaque(bitmap), scale)
-
-
-def _opaque(bitmap: pdfium.PdfBitmap) -> NDArray[np.uint8]:
-    drawn: NDArray[np.uint8] = bitmap.to_numpy()
-    if drawn.ndim == 2 or drawn.shape[2] == 1:
-        drawn = drawn.reshape(*drawn.shape[:2], 1).repeat(3, axis=2)
-    return np.ascontiguousarray(drawn[:, :, :3])
+            return Pixels(np.ascontiguousarray(bitmap.to_numpy()), scale)
 
 
 #: More are not decoded, and no side keeps more than this many pixels.

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from qmd.parse import frontmatter
-from qmd.parse.markdown import Outline, outline
+from qmd.parse.markdown import Outline, indent_of, outline
 from qmd.values import Heading
 from qmd.values.text import fold
 
@@ -218,19 +218,15 @@ class _Text:
             marker -= 1
         if not _LIST_ITEM.match(lines[marker]):
             return first, line + 1
-        column = _indent(lines[marker])
+        column = indent_of(lines[marker])
         last = end = line + 1
         while end < len(lines):
             if lines[end].strip():
-                if _indent(lines[end]) <= column:
+                if indent_of(lines[end]) <= column:
                     break
                 last = end + 1
             end += 1
         return marker, last
-
-
-def _indent(line: str) -> int:
-    return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4))
 
 
 def _walk(

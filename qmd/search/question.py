@@ -51,7 +51,7 @@ class SearchModels:
             None.
     """
 
-    embedder: Callable[[], Embedder] | None = None
+    embedder: Callable[[], Embedder]
     expander: Expander | None = None
     reranker: Reranker | None = None
     timeout_s: float = 5.0

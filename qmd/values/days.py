@@ -11,6 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from qmd.records import dataclass
 from qmd.values.facts import Describe, OmitDefault, Range
+from qmd.values.text import ordinal
 
 PeriodKind = Literal["day", "week", "month", "quarter", "year"]
 
@@ -183,7 +184,7 @@ def formatted_date(pattern: str, when: date | datetime, locale: Locale = ENGLISH
     def shown(match: re.Match[str]) -> str:
         if match["token"] is None:
             return match["text"] if match["escaped"] is None else str(match["escaped"])
-        return _FORMATS[match["token"]](time, locale)
+        return _token(match["token"], time, locale)
 
     return _TOKENS.sub(shown, pattern)
 
@@ -214,11 +215,17 @@ def _short_weekday(length: int) -> Callable[[datetime, Locale], str]:
     return shown
 
 
-def _ordinal(number: int, locale: Locale, unit: str) -> str:
-    if locale.is_chinese:
-        return f"{number}{unit}"
-    ends = {1: "st", 2: "nd", 3: "rd"}
-    return f"{number}{'th' if number % 100 in (11, 12, 13) else ends.get(number % 10, 'th')}"
+def _token(token: str, time: datetime, locale: Locale) -> str:
+    """A token for a number may have an ``o``, or be one letter longer for zeros in front."""
+    if token in _TEXTS:
+        return _TEXTS[token](time, locale)
+    if token in _NUMBERS:
+        return str(_NUMBERS[token](time, locale))
+    short = token[:-1]
+    number = _NUMBERS[short](time, locale)
+    if not token.endswith("o"):
+        return f"{number:0{max(2, len(short))}}"
+    return f"{number}{_UNITS.get(short, '日')}" if locale.is_chinese else ordinal(number)
 
 
 def _half(time: datetime, locale: Locale) -> str:
@@ -234,51 +241,38 @@ def _offset(time: datetime, separator: str) -> str:
     return f"{text[:3]}{separator}{text[3:5]}"
 
 
-_Format = Callable[[datetime, Locale], str]
-_FORMATS: Mapping[str, _Format] = {
+_NUMBERS: Mapping[str, Callable[[datetime, Locale], int]] = {
+    "Y": lambda time, locale: time.year,
+    "Q": lambda time, locale: (time.month + 2) // 3,
+    "M": lambda time, locale: time.month,
+    "DDD": lambda time, locale: time.timetuple().tm_yday,
+    "D": lambda time, locale: time.day,
+    "d": lambda time, locale: time.isoweekday() % 7,
+    "E": lambda time, locale: time.isoweekday(),
+    "e": lambda time, locale: (time.isoweekday() - locale.first_day) % 7,
+    "W": lambda time, locale: time.isocalendar()[1],
+    "w": lambda time, locale: locale.week(time.date())[1],
+    "H": lambda time, locale: time.hour,
+    "h": lambda time, locale: (time.hour + 11) % 12 + 1,
+    "k": lambda time, locale: time.hour or 24,
+    "m": lambda time, locale: time.minute,
+    "s": lambda time, locale: time.second,
+}
+#: What follows a number in Chinese where English has an ordinal; after others 日.
+_UNITS = {"Q": "", "M": "月", "W": "周", "w": "周"}
+#: What is no number, or not all of one.
+_TEXTS: Mapping[str, Callable[[datetime, Locale], str]] = {
     "YYYY": lambda time, locale: f"{time.year:04}",
     "YY": lambda time, locale: f"{time.year % 100:02}",
-    "Y": lambda time, locale: str(time.year),
-    "Q": lambda time, locale: str((time.month + 2) // 3),
-    "Qo": lambda time, locale: _ordinal((time.month + 2) // 3, locale, ""),
     "MMMM": _month,
     "MMM": _short_month,
-    "MM": lambda time, locale: f"{time.month:02}",
-    "Mo": lambda time, locale: _ordinal(time.month, locale, "月"),
-    "M": lambda time, locale: str(time.month),
-    "DDDD": lambda time, locale: f"{time.timetuple().tm_yday:03}",
-    "DDDo": lambda time, locale: _ordinal(time.timetuple().tm_yday, locale, "日"),
-    "DDD": lambda time, locale: str(time.timetuple().tm_yday),
-    "DD": lambda time, locale: f"{time.day:02}",
-    "Do": lambda time, locale: _ordinal(time.day, locale, "日"),
-    "D": lambda time, locale: str(time.day),
     "dddd": _weekday,
     "ddd": _short_weekday(3),
     "dd": _short_weekday(2),
-    "do": lambda time, locale: _ordinal(time.isoweekday() % 7, locale, "日"),
-    "d": lambda time, locale: str(time.isoweekday() % 7),
-    "E": lambda time, locale: str(time.isoweekday()),
-    "e": lambda time, locale: str((time.isoweekday() - locale.first_day) % 7),
     "GGGG": lambda time, locale: f"{time.isocalendar()[0]:04}",
     "GG": lambda time, locale: f"{time.isocalendar()[0] % 100:02}",
     "gggg": lambda time, locale: f"{locale.week(time.date())[0]:04}",
     "gg": lambda time, locale: f"{locale.week(time.date())[0] % 100:02}",
-    "WW": lambda time, locale: f"{time.isocalendar()[1]:02}",
-    "Wo": lambda time, locale: _ordinal(time.isocalendar()[1], locale, "周"),
-    "W": lambda time, locale: str(time.isocalendar()[1]),
-    "ww": lambda time, locale: f"{locale.week(time.date())[1]:02}",
-    "wo": lambda time, locale: _ordinal(locale.week(time.date())[1], locale, "周"),
-    "w": lambda time, locale: str(locale.week(time.date())[1]),
-    "HH": lambda time, locale: f"{time.hour:02}",
-    "H": lambda time, locale: str(time.hour),
-    "hh": lambda time, locale: f"{(time.hour + 11) % 12 + 1:02}",
-    "h": lambda time, locale: str((time.hour + 11) % 12 + 1),
-    "kk": lambda time, locale: f"{time.hour or 24:02}",
-    "k": lambda time, locale: str(time.hour or 24),
-    "mm": lambda time, locale: f"{time.minute:02}",
-    "m": lambda time, locale: str(time.minute),
-    "ss": lambda time, locale: f"{time.second:02}",
-    "s": lambda time, locale: str(time.second),
     "SSS": lambda time, locale: f"{time.microsecond // 1000:03}",
     "A": _half,
     "a": lambda time, locale: _half(time, locale).lower(),

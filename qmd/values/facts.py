@@ -61,8 +61,6 @@ class Describe:
     ``zh``: the same in Chinese, for an argument of an operation (`qmd.operations`).
     """
 
-    __slots__ = ("text", "zh")
-
     def __init__(self, text: str, zh: str = "") -> None:
         self.text = text
         self.zh = zh
@@ -76,13 +74,9 @@ class Describe:
 class Obvious:
     """The name and the type say what the field is: a brief listing leaves the description out."""
 
-    __slots__ = ()
-
 
 class Range:
     """The least and the greatest number that the field may have; ``high`` None: no limit."""
-
-    __slots__ = ("high", "low")
 
     def __init__(self, low: int, high: int | None = None) -> None:
         self.low = low
@@ -109,8 +103,6 @@ class Range:
 class InSchema:
     """Keywords of JSON Schema, for descriptions alone: errors of the engine say more."""
 
-    __slots__ = ("keywords",)
-
     def __init__(self, **keywords: object) -> None:
         self.keywords = keywords
 
@@ -125,8 +117,6 @@ class AsSent:
     The text may be any: half of a surrogate pair, which other texts may not have, and blank, which
     for other optional texts counts as absent.
     """
-
-    __slots__ = ()
 
 
 class Shell:
@@ -145,11 +135,6 @@ class Shell:
         join: It is made of all words of the command line, with this text between them; with a
             space they are those of a query, which may begin with a minus.
     """
-
-    __slots__ = (
-        *("by_comma", "completes", "default", "help", "join", "metavar", "names"),
-        *("positional", "stdin"),
-    )
 
     def __init__(
         self,
@@ -177,25 +162,17 @@ class Shell:
 class ShellOnly:
     """Only the shell has this argument of an operation."""
 
-    __slots__ = ()
-
 
 class DateOrSpan:
     """The text is a date, a time or a span before now, as `qmd.search.query` reads it."""
-
-    __slots__ = ()
 
 
 class OnProperties:
     """Each text is a condition on a property, as `qmd.values.properties.parse_filter` reads it."""
 
-    __slots__ = ()
-
 
 class Name:
     """The name of the field on the wire, in snake case, if it differs from the field's name."""
-
-    __slots__ = ("text",)
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -204,13 +181,9 @@ class Name:
 class OmitDefault:
     """The field is not sent if it has its default value."""
 
-    __slots__ = ()
-
 
 class NotSent:
     """The field is never sent."""
-
-    __slots__ = ()
 
 
 class Inline:
@@ -219,8 +192,6 @@ class Inline:
 
     ``names``: the fields and properties to send; empty for all.
     """
-
-    __slots__ = ("names",)
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -233,8 +204,6 @@ class Singular:
     Several are sent as a list under the name of the field.
     """
 
-    __slots__ = ("name",)
-
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -246,8 +215,6 @@ class Unlisted:
     Programs written for other servers use such names.
     """
 
-    __slots__ = ()
-
 
 class ForCommands:
     """
@@ -257,8 +224,6 @@ class ForCommands:
     same options to all.
     """
 
-    __slots__ = ("ignored", "names")
-
     def __init__(self, *names: str, ignored: bool = False) -> None:
         self.names = names
         self.ignored = ignored
@@ -266,8 +231,6 @@ class ForCommands:
 
 class DefaultFor:
     """The default that the field has for one command, where it differs from that of the others."""
-
-    __slots__ = ("command", "default")
 
     def __init__(self, command: str, default: object) -> None:
         self.command = command
@@ -283,8 +246,6 @@ class FieldFacts:
         wire_name: The name on the wire, in snake case.
         default: The default; `Required` if the field has none.
     """
-
-    __slots__ = ("_by_class", "default", "facts", "hint", "name", "wire_name")
 
     def __init__(self, name: str, hint: object, default: object = Required) -> None:
         self.name = name
@@ -304,9 +265,7 @@ class FieldFacts:
         if other is None or other.command != command:
             return self
         changed = object.__new__(FieldFacts)  # the module copy would be one more to load
-        for name in FieldFacts.__slots__:
-            setattr(changed, name, getattr(self, name))
-        changed.default = other.default
+        vars(changed).update(vars(self), default=other.default)
         return changed
 
     @property

@@ -51,9 +51,6 @@ class ServerDatabase:
     def __repr__(self) -> str:
         return f"ServerDatabase({str(self)!r})"
 
-    def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
-
     @property
     def name(self) -> str:
         """The name of the database on its server; "" if the URL leaves it to the server."""

@@ -237,9 +237,8 @@ def page_of_file(path: str) -> str | None:
     """The name of the page in a file, if it differs from the file's; None if it does not."""
     day = journal_day(path)
     if day is not None:
-        return f"{_MONTHS[int(day[5:7]) - 1]} {_ordinal(int(day[8:]))}, {day[:4]}"
-    name = path.rpartition("/")[2]
-    stem = name.rpartition(".")[0] or name
+        return f"{_MONTHS[int(day[5:7]) - 1]} {ordinal(int(day[8:]))}, {day[:4]}"
+    stem = file_stem(path)
     return unquote(stem.replace("___", "/")) if "___" in stem.strip("_") else None
 
 
@@ -254,8 +253,9 @@ def file_of_page(page: str) -> str | None:
     return _ENCODED.sub(lambda match: quote(match[0]), page).replace("/", "___")
 
 
-def _ordinal(number: int) -> str:
-    suffix = "th" if 10 < number < 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+def ordinal(number: int) -> str:
+    """``1st``, ``22nd`` and so on."""
+    suffix = "th" if 10 < number % 100 < 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{suffix}"
 
 

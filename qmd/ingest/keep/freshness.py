@@ -23,6 +23,7 @@ from filelock import FileLock, Timeout
 
 from qmd.errors import DatabaseReplacedError, QmdError
 from qmd.ingest.events import Event, EventBus
+from qmd.records import dataclass
 from qmd.store.sql.shared import KEEPER
 from qmd.system import clock, running
 from qmd.system.user_dirs import lock_beside, lock_mode
@@ -149,23 +150,21 @@ class KeeperState:
         self._recorded = None
 
 
+@dataclass()
 class ProgressTeller:
-    """Tells how far an indexing is: by the state, by events, and by the record for others."""
+    """
+    Tells how far an indexing is: by the state, by events, and by the record for others.
 
-    def __init__(
-        self, store: Store, events: EventBus, state: KeeperState, waiting: Callable[[], int]
-    ) -> None:
-        """
-        Args:
-            waiting: Returns how many changed paths wait besides.
-        """
-        self._store = store
-        self._events = events
-        self._state = state
-        self._waiting = waiting
-        self._next_progress = 0.0
-        self._next_record = 0.0
-        self.has_published = False
+    ``_waiting`` returns how many changed paths wait besides.
+    """
+
+    _store: Store
+    _events: EventBus
+    _state: KeeperState
+    _waiting: Callable[[], int]
+    _next_progress: float = 0.0
+    _next_record: float = 0.0
+    has_published: bool = False
 
     def __call__(self, tick: Progress) -> None:
         if tick.total is not None:

@@ -1,7 +1,7 @@
 """Watch collections for changes: by file events if the system has them, otherwise by polling."""
 
 # Paths are strings here, as in the scan:
-# ruff: noqa: PTH116, PTH118, PTH120
+# ruff: noqa: PTH116, PTH118
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from qmd.ingest.read_file import settled
-from qmd.ingest.rules import Rules
+from qmd.ingest.rules import Rules, directories_above
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan, unreadable_root
 from qmd.values import Collection
 
@@ -357,15 +358,8 @@ def root_identity(root: Path) -> tuple[object, ...] | None:
     except OSError:
         return None
     identity: list[object] = [status.st_dev, status.st_ino]
-    directory = os.path.realpath(root)
-    while not os.path.lexists(os.path.join(directory, ".git")):
-        parent = os.path.dirname(directory)
-        if parent == directory:
-            return tuple(identity[:2])
-        directory = parent
-        try:
+    for directory in directories_above(os.path.realpath(root)):
+        with suppress(OSError):
             status = os.stat(os.path.join(directory, ".gitignore"))
             identity += [directory, status.st_mtime_ns, status.st_ino, status.st_size]
-        except OSError:
-            continue
     return tuple(identity)

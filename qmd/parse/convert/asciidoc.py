@@ -110,10 +110,7 @@ class _AsciiDoc(LightMarkup):
     def line_of_block(self, line: str) -> None:
         if line == self.delimiter:
             self.delimiter = ""
-            if self.written.is_in_code:
-                self.written.end_code()
-            else:
-                self.written.blank()
+            self.written.end_code()
         elif self.written.is_in_code:
             self.written.code(line)
         elif self.delimiter[0] == "+":

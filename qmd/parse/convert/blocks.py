@@ -592,9 +592,6 @@ class MarkupLines:
         self._items: list[_Item] = []
         self.is_in_code = False
 
-    def __len__(self) -> int:
-        return len(self._lines)
-
     def blank(self) -> None:
         """A line without text; the list goes on if the next line is inside it."""
         self._lines.append("")
@@ -642,8 +639,8 @@ class MarkupLines:
         self._lines.append(f"{' ' * self._column()}{line}".rstrip())
 
     def end_code(self) -> None:
-        """A line that closes the fence."""
-        self._lines.append(f"{' ' * self._column()}{self._fence}")
+        """A line that closes the fence; a blank one if none is open."""
+        self._lines.append(f"{' ' * self._column()}{self._fence}" if self.is_in_code else "")
         self.is_in_code = False
 
     @property
@@ -689,8 +686,7 @@ class LightMarkup(ABC):
         """The whole file."""
         while self.at < len(self.lines):
             self.read_line()
-        if self.written.is_in_code:
-            self.written.end_code()
+        self.written.end_code()
         text = self.written.markdown
         return Converted(
             text,

@@ -127,10 +127,7 @@ class _Org(blocks.LightMarkup):
     def line_of_block(self, line: str, text: str) -> None:
         if text.lower().startswith(self.end_of_block):
             self.end_of_block = ""
-            if self.written.is_in_code:
-                self.written.end_code()
-            else:
-                self.written.blank()
+            self.written.end_code()
         elif self.written.is_in_code:
             code = blocks.dedented(line, self.columns)
             self.written.code(code[1:] if code.startswith((",*", ",#")) else code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from qmd.errors import (
     AmbiguousNameError,
@@ -25,7 +25,7 @@ from qmd.search.lookup.resolve import (
     storable,
 )
 from qmd.search.present import join_contexts
-from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument, reading
+from qmd.values import DocumentSlice, MultiGetReply, SkippedDocument, reading
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -64,7 +64,7 @@ def get(
         raise InputError(
             "The number of lines must be 1 or more.", hint="Leave it out for the whole document."
         )
-    lines = read(reader, *_lines(resolve(reader, name), from_line, max_lines))
+    lines = read(reader, _lines(resolve(reader, name), from_line, max_lines))
     if budget is None:
         return lines
     return budget.take_document(lines, is_first=True) or lines
@@ -86,39 +86,16 @@ def details(reader: Reader, name: str) -> reading.DocumentDetails:
     )
 
 
-class _Lines(NamedTuple):
-    """Lines to read of a document; the arguments of `read`."""
-
-    document: DocumentInfo
-    from_line: int | None = None
-    max_lines: int | None = None
-    end_line: int | None = None
-    same_name: tuple[int, ...] = ()
-
-
-def _lines(name: ResolvedName, from_line: int | None, max_lines: int | None) -> _Lines:
+def _lines(name: ResolvedName, from_line: int | None, max_lines: int | None) -> ResolvedName:
     """The lines that a name names, or the part of them that other arguments leave."""
-    document, line, name_max_lines, end_line, same_name = name
-    if line is not None:
-        from_line = line if end_line is None else max(line, from_line or 1)
-    return _Lines(document, from_line, max_lines or name_max_lines, end_line, same_name)
+    if name.line is not None:
+        from_line = name.line if name.end_line is None else max(name.line, from_line or 1)
+    return name._replace(line=from_line, max_lines=max_lines or name.max_lines)
 
 
-def read(
-    reader: Reader,
-    document: DocumentInfo,
-    from_line: int | None = None,
-    max_lines: int | None = None,
-    end_line: int | None = None,
-    same_name: tuple[int, ...] = (),
-) -> DocumentSlice:
-    """
-    Read lines of a document; without limits, its unchanged text. Lines below 1 count as 1.
-
-    Args:
-        end_line: The line after the last; None for the document's end.
-        same_name: `DocumentSlice.same_name`.
-    """
+def read(reader: Reader, name: ResolvedName) -> DocumentSlice:
+    """Read lines of a document; without limits, its unchanged text. Lines below 1 count as 1."""
+    document, from_line, max_lines, end_line, same_name = name
     text = reader.documents.text(document.id)
     lines = split_lines(text)
     start = max(1, from_line or 1)
@@ -178,7 +155,9 @@ def multi_get(
     return MultiGetReply(tuple(items), tuple(errors), more, next_file)
 
 
-def _choose(reader: Reader, pattern: str, max_lines: int | None) -> tuple[list[_Lines], list[str]]:
+def _choose(
+    reader: Reader, pattern: str, max_lines: int | None
+) -> tuple[list[ResolvedName], list[str]]:
     """
     The lines of documents that a pattern names, and errors for names without any.
 
@@ -187,13 +166,13 @@ def _choose(reader: Reader, pattern: str, max_lines: int | None) -> tuple[list[_
     """
     pattern = storable(pattern)
     document = by_whole_pattern(reader, pattern)
-    chosen: list[_Lines] = []
+    chosen: list[ResolvedName] = []
     errors: list[str] = []
     if document is not None:
-        chosen = [_Lines(document, max_lines=max_lines)]
+        chosen = [ResolvedName(document, max_lines=max_lines)]
     elif is_glob(pattern):  # a comma may be a part of file names
         chosen = [
-            _Lines(document, max_lines=max_lines)
+            ResolvedName(document, max_lines=max_lines)
             for document in lookup.globs.match_glob(reader, pattern)
         ]
     names = _split_list(pattern)
@@ -208,13 +187,13 @@ def _choose(reader: Reader, pattern: str, max_lines: int | None) -> tuple[list[_
 
 
 def _read_into(
-    reader: Reader, lines: _Lines, max_bytes: int, budget: ReadingBudget, *, is_first: bool
+    reader: Reader, lines: ResolvedName, max_bytes: int, budget: ReadingBudget, *, is_first: bool
 ) -> DocumentSlice | SkippedDocument | None:
     """One document of `multi_get`; None if the budget has no room for it."""
     document = lines.document
     is_section = lines.end_line is not None
     if is_section or reader.documents.text_bytes(document.id) <= max_bytes:
-        part = read(reader, *lines)
+        part = read(reader, lines)
         if not is_section or len(part.text.encode()) <= max_bytes:
             return budget.take_document(part, is_first=is_first)
     fits = budget.take_text(f"{document.file} {document.uri} {_SKIPPED}")
@@ -233,15 +212,15 @@ def _fitting_errors(errors: list[str], budget: ReadingBudget) -> list[str]:
 
 def _resolve_list(
     reader: Reader, names: Sequence[str], max_lines: int | None
-) -> tuple[list[_Lines], list[str]]:
+) -> tuple[list[ResolvedName], list[str]]:
     """Resolve the names and globs of a list to the lines to read, and to errors for the rest."""
-    chosen: list[_Lines] = []
+    chosen: list[ResolvedName] = []
     errors: list[str] = []
     similar = lookup.similar.SimilarNames(reader, most=MAX_SUGGESTED)
     for name in names:
         if is_glob(name) and by_whole_pattern(reader, name) is None:
             matching = lookup.globs.match_glob(reader, name)
-            chosen += [_Lines(document, max_lines=max_lines) for document in matching]
+            chosen += [ResolvedName(document, max_lines=max_lines) for document in matching]
             if not matching:
                 errors.append(f"No files matched pattern: {name}")
             continue

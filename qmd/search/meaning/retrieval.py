@@ -53,8 +53,6 @@ def retrieve_by_meaning(
     Raises:
         InferenceError: See `require_index`; or the text cannot be embedded.
     """
-    if models.embedder is None:
-        raise InferenceError("No embedding model is set up.", hint="qmd doctor")
     embedder = models.embedder()
     model = require_index(reader, embedder.spec)
     has_tokens = with_tokens and meaning.nearness.projection_for(reader, model) is not None

@@ -22,7 +22,19 @@ if TYPE_CHECKING:
 _KEY = "hashtext(current_schema() || %s)"
 
 
-class SharedLock:
+class _Connected:
+    """Has a connection of its own, from when it is needed."""
+
+    _connection: library.Connection | None = None
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(library.Error):
+                connection.close()
+
+
+class SharedLock(_Connected):
     """
     A lock that one of all processes with a database holds, on whichever machine.
 
@@ -37,7 +49,6 @@ class SharedLock:
         self._location = location
         self._taken = taken
         self._key = [library.LOCKS, f":{purpose}"]
-        self._connection: library.Connection | None = None
 
     @property
     def held(self) -> bool:
@@ -81,11 +92,7 @@ class SharedLock:
             return False
         return True
 
-    def release(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(library.Error):
-                connection.close()
+    release = _Connected._disconnect
 
 
 def is_taken(connection: library.Connection, purpose: str) -> bool:
@@ -119,7 +126,7 @@ class ChangedDocument(NamedTuple):
     previous: str | None = None
 
 
-class ChangeFeed:
+class ChangeFeed(_Connected):
     """
     The changes that other processes commit from its first use on, each once.
 
@@ -143,7 +150,6 @@ class ChangeFeed:
         self._location = location
         self._caught_up = caught_up
         self._writer = writer
-        self._connection: library.Connection | None = None
         self._listens = False
         self._schema = ""
         self._last: int | None = None
@@ -169,7 +175,7 @@ class ChangeFeed:
                 # It receives the notification, too, so the next call reads once in vain.
                 changes = self._read(connection)
         except library.Error as error:
-            self._forget()
+            self._disconnect()
             raise library.translate(error, self._location) from error
         if changes:
             self._caught_up()
@@ -177,7 +183,7 @@ class ChangeFeed:
 
     def _connected(self) -> library.Connection:
         if self._connection is None or library.is_lost(self._connection):
-            self._forget()
+            self._disconnect()
             connection = library.connect(self._location, read_only=True)
             self._connection = connection
             connection.add_notify_handler(lambda notify: self._notice(notify.payload))
@@ -220,24 +226,18 @@ class ChangeFeed:
             with suppress(BlockingIOError):
                 self._woken.recv(1024)
 
-    def _forget(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(library.Error):
-                connection.close()
-
     def wake(self) -> None:
         """Have a `next` that waits return."""
         with suppress(OSError):  # it was closed
             self._waking.send(b"1")
 
     def close(self) -> None:
-        self._forget()
+        self._disconnect()
         self._woken.close()
         self._waking.close()
 
 
-class PostgresEmbeddingClaims(EmbeddingClaims):
+class PostgresEmbeddingClaims(_Connected, EmbeddingClaims):
     """
     Several processes embed at the same time, each other chunks, by advisory locks.
 
@@ -252,7 +252,6 @@ class PostgresEmbeddingClaims(EmbeddingClaims):
     def __init__(self, store: PostgresStore, model: StoredModel) -> None:
         super().__init__(store, model)
         self._location: ServerDatabase = store.location
-        self._connection: library.Connection | None = None
 
     def take(self, limit: int, collection_ids: Sequence[int] = ()) -> list[ChunkText] | None:
         self._release()
@@ -305,8 +304,4 @@ class PostgresEmbeddingClaims(EmbeddingClaims):
             except library.Error:  # the server has released them at the end of the connection
                 self.close()
 
-    def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(library.Error):
-                connection.close()
+    close = _Connected._disconnect

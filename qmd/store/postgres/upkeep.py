@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qmd.store.sql import Sql, shared
-from qmd.store.sql.upkeep import Leftovers
+from qmd.store.sql.upkeep import LEFTOVERS_OF_ALL, Leftovers
 
 #: What `cleanup` removes.
 LEFTOVERS = (
@@ -21,13 +21,7 @@ LEFTOVERS = (
         "model_id IN (SELECT id FROM z_models WHERE NOT active AND NOT next)"
         " AND EXISTS (SELECT 1 FROM chunks k WHERE k.hash = z_embeddings.hash)",
     ),
-    Leftovers(
-        "texts of pictures that are gone",
-        "z_picture_texts",
-        "NOT EXISTS (SELECT 1 FROM z_pictures p WHERE p.source = z_picture_texts.source"
-        " AND p.page = z_picture_texts.page)",
-    ),
-    Leftovers("models that are not in use", "z_models", "NOT active AND NOT next"),
+    *LEFTOVERS_OF_ALL,
 )
 #: The bytes of the database.
 SIZE = "SELECT pg_database_size(current_database())"

@@ -95,11 +95,7 @@ class PendingWritesWriter(PendingWrites):
         record = {"temporary": temporary, "created_at": clock.now()}
         if machine := self._machine():
             record["machine"] = machine
-        marks = ", ".join("?" * len(record))
-        self._sql.run(
-            f"INSERT INTO z_pending_writes ({', '.join(record)}) VALUES ({marks})",
-            list(record.values()),
-        )
+        self._sql.insert("z_pending_writes", ", ".join(record), [[*record.values()]])
 
     def end(self, temporaries: Iterable[str]) -> None:
         """Remove the records of temporary files that were removed or have replaced their file."""

@@ -39,6 +39,18 @@ class Leftovers(NamedTuple):
     condition: str
 
 
+#: What `cleanup` removes in the same way whatever the engine is.
+LEFTOVERS_OF_ALL = (
+    Leftovers(
+        "texts of pictures that are gone",
+        "z_picture_texts",
+        "NOT EXISTS (SELECT 1 FROM z_pictures p WHERE p.source = z_picture_texts.source"
+        " AND p.page = z_picture_texts.page)",
+    ),
+    Leftovers("models that are not in use", "z_models", "NOT active AND NOT next"),
+)
+
+
 class Upkeep(Capability):
     """Counts and checks the content of the database, and copies it."""
 

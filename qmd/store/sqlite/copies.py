@@ -65,9 +65,7 @@ def copy(
     return size
 
 
-def copy_older(
-    path: Path, target: Path, *, replace: bool, progress: Callable[[int, int], object] | None = None
-) -> int:
+def copy_older(path: Path, target: Path, *, replace: bool) -> int:
     """
     Write a copy of a database of an earlier version, which is left as it is.
 
@@ -78,7 +76,7 @@ def copy_older(
         try:
             migrate.check(connection, path)
             connection.execute("BEGIN")
-            return copy(connection, target, replace=replace, progress=progress)
+            return copy(connection, target, replace=replace)
         except library.FAILURES as error:
             raise library.translate(error, path) from error
 

@@ -11,6 +11,7 @@ import shlex
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -170,20 +171,18 @@ def _rows(
 
 
 def _source_name(source: Connection, table: str) -> str:
-    try:
+    with suppress(*FAILURES):
         return damage.stored_name(source, table)
-    except FAILURES:
-        return table
+    return table
 
 
 def _saved(
     source: Connection, name: str, table: _Table, columns: Sequence[damage.Column]
 ) -> dict[str, str]:
     """Column → what to select for it. Those that an older database lacks have their defaults."""
-    try:
+    present = set[str]()
+    with suppress(*FAILURES):
         present = {row[1] for row in source.execute(f"PRAGMA table_info({name})")}
-    except FAILURES:
-        present = set()
     saved = {
         each.name: each.name
         for each in columns
@@ -198,19 +197,13 @@ def _ids(source: Connection, table: str) -> set[int]:
     """The ids of all rows, as far as the table or one of its indexes still leads to them."""
     # What lies after a broken page is reached from the other end, or by an index.
     queries = [f"SELECT id FROM {table} ORDER BY id {order}" for order in ("ASC", "DESC")]
-    try:
+    with suppress(*FAILURES):
         indexes = [row[1] for row in source.execute(f"PRAGMA index_list({table})")]
-    except FAILURES:
-        indexes = []
-    queries += [f'SELECT id FROM {table} INDEXED BY "{name}"' for name in indexes]
+        queries += [f'SELECT id FROM {table} INDEXED BY "{name}"' for name in indexes]
     ids: set[int] = set()
     for query in queries:
-        try:
-            for (row_id,) in source.execute(query):
-                if isinstance(row_id, int):
-                    ids.add(row_id)
-        except (*FAILURES, MemoryError):
-            continue
+        with suppress(*FAILURES, MemoryError):
+            ids.update(row[0] for row in source.execute(query) if isinstance(row[0], int))
     return ids
 
 

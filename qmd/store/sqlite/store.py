@@ -139,7 +139,7 @@ class SqliteStore(Store):
                 if connection is None:
                     connection = self._connections.open(read_only=True)
                     if scope is not None:
-                        _restrict(connection, scope)
+                        sqlite.scope.restrict(connection, scope)
                 with cancellation.interruptible(connection.interrupt):
                     connection.execute("BEGIN")
                     if scope is None:  # else the connection may not see what migrations there were
@@ -338,11 +338,3 @@ class SqliteStore(Store):
     def _is_damaged(self) -> bool:
         """Reads the whole file: only after an error that nobody expected."""
         return sqlite.damage.find(self.path) is not None
-
-
-def _restrict(connection: Connection, scope: AccessScope) -> None:
-    try:
-        sqlite.scope.restrict(connection, scope)
-    except BaseException:
-        connection.close()
-        raise

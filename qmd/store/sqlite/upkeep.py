@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from qmd import libraries
 from qmd.records import NamedTuple
 from qmd.store.sql import Sql
-from qmd.store.sql.upkeep import Leftovers
+from qmd.store.sql.upkeep import LEFTOVERS_OF_ALL, Leftovers
 from qmd.store.sqlite.disk_space import require_free, temporary_directory
 from qmd.store.sqlite.library import Connection, ReadingConnection
 
@@ -40,13 +40,7 @@ LEFTOVERS = (
         "model_id NOT IN (SELECT id FROM z_models WHERE active OR next)"
         " AND +hash IN (SELECT hash FROM chunks)",
     ),
-    Leftovers(
-        "texts of pictures that are gone",
-        "z_picture_texts",
-        "NOT EXISTS (SELECT 1 FROM z_pictures p WHERE p.source = z_picture_texts.source"
-        " AND p.page = z_picture_texts.page)",
-    ),
-    Leftovers("models that are not in use", "z_models", "NOT active AND NOT next"),
+    *LEFTOVERS_OF_ALL,
     # Only what was deleted by hand, with triggers switched off, leaves such rows behind.
     Leftovers("vectors without a chunk", "z_vectors", "chunk_id NOT IN (SELECT id FROM chunks)"),
     Leftovers(

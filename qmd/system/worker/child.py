@@ -17,10 +17,10 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from qmd import lazy
 from qmd.system.worker.jobs import JobBudget, described_with_place
 
 #: The exit code if the memory is used up. Other causes show by the signal that ended the process.
@@ -30,13 +30,6 @@ READY = b""
 
 _READ_BYTES = 1 << 16
 _WRITE_BYTES = 1 << 16
-
-
-def resolve(name: str) -> Callable[[Any], Any]:
-    """Import the function with the name ``module:function``."""
-    module, _, attribute = name.partition(":")
-    function: Callable[[Any], Any] = getattr(import_module(module), attribute)
-    return function
 
 
 def frame(body: bytes) -> bytes:
@@ -61,7 +54,7 @@ def main(name: str, idle_s: float, begun: int, lifeline: int) -> None:
     null_device = os.open(os.devnull, os.O_RDWR)
     os.dup2(null_device, 0)
     os.dup2(null_device, 1)
-    function = resolve(name)
+    function = lazy.imported(name)
     limits = _KernelLimits()
     # A parser makes many small values without cycles, so frequent collections would be wasted.
     gc.freeze()

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from time import monotonic
 
+from qmd import lazy
 from qmd.records import dataclass
-from qmd.system.worker.child import resolve
 from qmd.system.worker.jobs import (
     MB,
     Job,
@@ -149,7 +149,7 @@ class WorkerPool:
     def run_in_this_process(self, job: Job) -> JobResult:
         """Call the function here, without limits."""
         try:
-            return JobAnswer(resolve(self._function)(job.argument))
+            return JobAnswer(lazy.imported(self._function)(job.argument))
         except Exception as error:  # noqa: BLE001 - the caller reports any exception
             return JobFailure("error", described_with_place(error))
 
