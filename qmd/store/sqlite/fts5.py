@@ -113,12 +113,17 @@ def totals(connection: Connection, table: str = "z_documents_fts_data") -> Total
 
 def varints(data: bytes) -> list[int]:
     """The numbers of a record: seven bits in a byte, the last byte of a number below 128."""
-    numbers, value = [], 0  # SQLite has eight bits in a ninth byte, but counts nothing that far
+    numbers, value, length = [], 0, 0
     for byte in data:
+        length += 1
+        if length == 9:  # the ninth byte has eight bits
+            numbers.append(value << 8 | byte)
+            value = length = 0
+            continue
         value = value << 7 | byte & 127
         if byte < 128:
             numbers.append(value)
-            value = 0
+            value = length = 0
     return numbers
 
 
