@@ -18,33 +18,18 @@ from operator import add
 
 from qmd import lazy
 from qmd.records import NamedTuple
+from qmd.values.text import CJK, CJK_RUN, in_pairs
 
 #: Raise this number when the result of `segment` changes; the store then indexes anew.
 SEGMENTER_VERSION = 4
 
-_CJK = (
-    "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"  # 々〆〇, numerals, kana repeats
-    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"  # hiragana, katakana
-    "\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff"  # bopomofo, small katakana
-    "\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua48c"  # Han, Yi
-    "\uac00-\ud7a3\uf900-\ufaff"  # Hangul, compatibility Han
-    "\U00020000-\U0002ebef\U0002ebf0-\U0002ee5d\U00030000-\U000323af"  # Han extensions
-)
-
-
-#: Those of them that NFKC leaves as they are.
+#: The characters that form pairs and that NFKC leaves as they are.
 _CJK_ALIKE = (
-    _CJK.replace("\u3038-\u303c", "\u303b\u303c")
+    CJK.replace("\u3038-\u303c", "\u303b\u303c")
     .replace("\u309d-\u309f", "\u309d\u309e")
     .replace("\u30fc-\u30ff", "\u30fc-\u30fe")
     .replace("\uf900-\ufaff", "")
 )
-
-
-@cache
-def _cjk_run() -> re.Pattern[str]:
-    """Compiled on first use: it takes a millisecond, which a search for ASCII words saves."""
-    return re.compile(f"[{_CJK}]+")
 
 
 @cache
@@ -139,7 +124,7 @@ def fold(text: str) -> str:
 
 def is_cjk(text: str) -> bool:
     """Whether all characters are Chinese, Japanese or Korean ones, and there are any."""
-    return not text.isascii() and _cjk_run().fullmatch(text) is not None
+    return not text.isascii() and CJK_RUN.fullmatch(text) is not None
 
 
 def is_joined(before: str, after: str) -> bool:
@@ -153,7 +138,7 @@ def is_joined(before: str, after: str) -> bool:
 
 def cjk_runs(text: str) -> Iterator[re.Match[str]]:
     """The runs of Chinese, Japanese and Korean characters."""
-    return iter(()) if text.isascii() else _cjk_run().finditer(text)
+    return iter(()) if text.isascii() else CJK_RUN.finditer(text)
 
 
 def segment(text: str) -> str:
@@ -164,14 +149,14 @@ def segment(text: str) -> str:
     SQLite reads so by itself stays as it is, because a text that differs takes room in the file.
     """
     signs = _beyond_ascii(text)
-    has_pairs = bool(signs) and _cjk_run().search(signs) is not None
+    has_pairs = bool(signs) and CJK_RUN.search(signs) is not None
     if not has_pairs and (not signs or not _READ_OTHERWISE.search(signs)):
         return _spell_out_signs(text)
     if not has_pairs and unicodedata.is_normalized("NFC", text):
         stored = _READ_OTHERWISE.sub(lambda match: _indexed(match[0]), text)
-        if not _cjk_run().search(_beyond_ascii(stored)):  # as is in a sign such as ㋿
+        if not CJK_RUN.search(_beyond_ascii(stored)):  # as is in a sign such as ㋿
             return _spell_out_signs(stored)
-    return _cjk_run().sub(_pairs, _indexed(text))
+    return in_pairs(_indexed(text))
 
 
 def _beyond_ascii(text: str) -> str:
@@ -192,7 +177,7 @@ def derivation(texts: Sequence[str], segmented: Sequence[str]) -> Derivation | N
 
     None if it cannot, or if that would take too long.
     """
-    has_pairs = any(_cjk_run().search(signs) for signs in map(_beyond_ascii, segmented) if signs)
+    has_pairs = any(CJK_RUN.search(signs) for signs in map(_beyond_ascii, segmented) if signs)
     if has_pairs and sum(map(len, texts)) > MOST_PAIRED:
         return None
     unlike = read_otherwise_among_pairs() if has_pairs else _READ_OTHERWISE
@@ -263,13 +248,13 @@ def phrase_tokens(literal: str) -> tuple[str, bool] | None:
         nonlocal prefix
         run = match[0]
         if match.end() < len(text):
-            return _pairs(match)
+            return in_pairs(run)
         if len(run) == 1:
             prefix = True
             return f" {run}"
         return " " + " ".join(map(add, run, run[1:]))
 
-    return text if text.isascii() else _cjk_run().sub(pairs_in_phrase, text), prefix
+    return text if text.isascii() else CJK_RUN.sub(pairs_in_phrase, text), prefix
 
 
 def pairs_of(run: str) -> list[str]:
@@ -335,8 +320,3 @@ def _word_start(text: str, end: int) -> int:
     while start and text[start - 1].isalnum() and text[start - 1].isascii():
         start -= 1
     return start
-
-
-def _pairs(match: re.Match[str]) -> str:
-    run = match[0]
-    return f" {' '.join(map(add, run, run[1:]))} {run[-1]} "

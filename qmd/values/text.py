@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache
+from operator import add
 from typing import Annotated, TypeAlias, TypeVar
 from urllib.parse import quote, unquote
 
@@ -421,6 +422,32 @@ def fitting_items(
         fitting.append(item)
         total = more
     return fitting, room - total
+
+
+# --- pairs of characters ----------------------------------------------------------------
+# Full text stores a run ``ABC`` of Chinese, Japanese or Korean as ``AB BC C``: see
+# `qmd.parse.segment`.
+
+#: The characters that form pairs, as a class of a regular expression has them.
+CJK = (
+    "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"  # 々〆〇, numerals, kana repeats
+    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"  # hiragana, katakana
+    "\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff"  # bopomofo, small katakana
+    "\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua48c"  # Han, Yi
+    "\uac00-\ud7a3\uf900-\ufaff"  # Hangul, compatibility Han
+    "\U00020000-\U0002ebef\U0002ebf0-\U0002ee5d\U00030000-\U000323af"  # Han extensions
+)
+CJK_RUN = lazy.pattern(f"[{CJK}]+")
+
+
+def in_pairs(text: str) -> str:
+    """A text whose runs of Chinese, Japanese or Korean are written as pairs."""
+    return CJK_RUN.sub(_pairs, text)
+
+
+def _pairs(match: re.Match[str]) -> str:
+    run = match[0]
+    return f" {' '.join(map(add, run, run[1:]))} {run[-1]} "
 
 
 # --- halves of characters ---------------------------------------------------------------

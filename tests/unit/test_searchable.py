@@ -16,6 +16,7 @@ from qmd.parse.document import parse_document
 from qmd.parse.segment import MOST_PAIRED, is_cjk, read_otherwise_among_pairs, segment
 from qmd.store import open_store
 from qmd.store.reader import Writer
+from qmd.store.sqlite import full_text
 from qmd.values import FileState, NewDocument
 from tests.support.dump import assert_sound
 
@@ -72,6 +73,15 @@ def test_the_index_holds_the_words_of_its_view(tmp_path: Path, seed: int) -> Non
         ).fetchone()
     )
     assert all(counts), "no text has pairs, replacements or a copy"
+    assert_sound(path)
+
+    def write_out(writer: Writer) -> int:
+        full_text.write_out(writer.connection, range(1, 151))
+        count = "SELECT count(*) FROM z_searchable WHERE has_pairs AND body IS NULL"
+        return int(writer.connection.execute(count).fetchone()[0])
+
+    # What is about to be taken out has the same words, made by Python.
+    assert 0 < store.write(write_out) < counts[0] / 2
     assert_sound(path)
     store.write(lambda writer: writer.connection.execute("DELETE FROM documents WHERE id % 2"))
     assert_sound(path)

@@ -414,6 +414,10 @@ def put(connection: Connection, documents: Sequence[tuple[int, NewDocument]]) ->
     )
 
 
+def write_out(connection: Connection, ids: Sequence[int]) -> None:
+    """As `qmd.store.sqlite.full_text.write_out`: what is stored here has all that is taken out."""
+
+
 def _tokens_by_field(
     documents: Sequence[tuple[int, NewDocument]],
 ) -> Iterator[list[list[str]]]:

@@ -266,7 +266,7 @@ class CollectionsWriter(Collections):
             CollectionNotFoundError: There is none of this name.
         """
         collection = self.by_name(name)
-        self._sql.run("DELETE FROM documents WHERE collection_id = ?", [collection.id])
+        capabilities.document_rows.delete_all(self._sql, collection.id)
         self._sql.run("DELETE FROM collections WHERE id = ?", [collection.id])
         capabilities.access.remove_scopes(self._sql, name)
         capabilities.shared.advance_vectors(self._sql)

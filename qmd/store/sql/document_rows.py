@@ -28,6 +28,9 @@ CHUNK_COLUMNS = (
     " heading_path"
 )
 
+#: So many documents are written out at once; those deleted before have made room for them.
+_DELETED_AT_ONCE = 200
+
 
 class _StoredChunk(NamedTuple):
     """A chunk of a document that is about to be replaced; ``next_hash`` as in the table."""
@@ -114,9 +117,24 @@ def _put_row(
     if stored is None:
         [number] = sql.insert_numbered("documents", _columns(sql), [row])
         return number, None
+    write_out(sql, [stored[0]])
     changes = ", ".join(f"{column} = ?" for column in _columns(sql).split(", "))
     sql.run(f"UPDATE documents SET {changes} WHERE id = ?", [*row, stored[0]])
     return stored
+
+
+def write_out(sql: Sql, ids: Sequence[int]) -> None:
+    """Before documents change or go: have their words taken out of the full text in little time."""
+    sql.engine("full_text").write_out(sql.connection, ids)
+
+
+def delete_all(sql: Sql, collection_id: int) -> None:
+    """Delete the documents of a collection, with all that is stored of them."""
+    ids = sql.column("SELECT id FROM documents WHERE collection_id = ?", [collection_id])
+    for start in range(0, len(ids), _DELETED_AT_ONCE):
+        some = ids[start : start + _DELETED_AT_ONCE]
+        write_out(sql, some)
+        sql.run(f"DELETE FROM documents WHERE id {sql.among}", [sql.array(some)])
 
 
 def _columns(sql: Sql) -> str:

@@ -258,6 +258,7 @@ class FilesWriter(Files):
         """
         deleted = False
         for path, file in places:
+            tables.document_rows.write_out(self._sql, [file.id])
             gone = self._sql.run(
                 "DELETE FROM documents WHERE id = ? AND collection_id = ? AND path = ?"
                 " AND bytes = ? AND mtime_ns = ? AND inode = ? AND device = ?",

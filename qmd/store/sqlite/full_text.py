@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from qmd.store.sql.documents import Documents
 from qmd.store.sql.filters import Selection
 from qmd.store.sqlite.fts5 import BM25, CommonWords, render, totals
 from qmd.store.sqlite.library import Connection, ReadingConnection
+from qmd.values.text import in_pairs
 
 if TYPE_CHECKING:
     from qmd.store.sqlite.common_word_scores import CommonWordScores, Matches
@@ -241,7 +242,7 @@ def put(connection: Connection, documents: Sequence[tuple[int, NewDocument]]) ->
     Store what is searched of documents by id; replacing them has taken their old rows out.
 
     The index gets the texts from here: the view ``z_documents_fts_text`` would have to make them
-    again. Its words are the same, so a trigger takes a document out by the view.
+    again. Its words are the same, so a trigger takes a document out by the view (`write_out`).
 
     Before each statement with triggers FTS5 writes the terms that it has gathered as a segment,
     which is merged with others later. So the rows come first, and many in one statement.
@@ -259,6 +260,37 @@ def put(connection: Connection, documents: Sequence[tuple[int, NewDocument]]) ->
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         _indexed(documents),
     )
+
+
+def write_out(connection: Connection, ids: Iterable[int]) -> None:
+    """
+    Store in full what is searched of documents that are about to change or to go.
+
+    Triggers then take their words out by the view ``z_documents_fts_text``. It would have to make
+    the pairs of Chinese, for which SQLite takes a hundred times as long as Python.
+    """
+    rows = connection.execute(
+        "SELECT s.document_id, s.replacements, substr(d.text, d.body_start + 1),"
+        " substr(d.text, 1, d.body_start) FROM z_searchable s JOIN documents d"
+        " ON d.id = s.document_id WHERE s.has_pairs AND s.body IS NULL"
+        " AND s.document_id IN (SELECT value FROM json_each(?))",
+        [SQLITE.array(ids)],
+    ).fetchall()
+    connection.executemany(
+        "UPDATE z_searchable SET body = ?, front = ? WHERE document_id = ?",
+        [
+            (*(_in_full(text, replacements) for text in texts), number)
+            for number, replacements, *texts in rows
+        ],
+    )
+
+
+def _in_full(text: str, replacements: str | None) -> str:
+    """What the view makes of a text: with the replacements, then in pairs."""
+    words = iter(libraries.json.loads(replacements or "[]"))
+    for word, form in zip(words, words, strict=True):
+        text = text.replace(word, form)
+    return in_pairs(text)
 
 
 def _row(entry: FullTextEntry) -> tuple[str | int | None, ...]:
