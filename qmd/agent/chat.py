@@ -274,14 +274,15 @@ class Chats:
                     ),
                     hint="Wait for an answer, or stop one.",
                 )
-            self._turns.pop(chat, None)
+            last = self._turns.pop(chat, None)
             self._turns[chat] = turn
             self._drop_ended()
         try:
             turn.start()
         except BaseException:
             with self._lock:
-                del self._turns[chat]
+                if self._turns.pop(chat, None) is not None and last is not None:
+                    self._turns[chat] = last
             raise
         return turn
 

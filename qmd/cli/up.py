@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _LOOK_S = 0.2  # seconds between two looks whether the server was stopped
 #: A word of letters, or Chinese characters between other signs: a part of them may be no word.
 _WORD = re.compile("(?<![\u3400-\u9fff])[\u3400-\u9fff]{2,12}(?![\u3400-\u9fff])|[^\\W\\d_]{4,}")
+_READ = 100  # documents of each collection whose titles are looked at
 _TRIED = 5  # words
 _INTERRUPTED = 130  # the exit code of a server that Ctrl-C ended
 
@@ -215,7 +216,7 @@ def _collection_at(kb: KnowledgeBase, path: str) -> str:
 
 def _print_example(kb: KnowledgeBase, names: Sequence[str]) -> None:
     """Print a search command that has hits: for the longest word of a title, as it says most."""
-    documents = [document for name in names or [""] for document in kb.documents(name)]
+    documents = [document for name in names or [""] for document in kb.documents(name, limit=_READ)]
     titles = (_WORD.findall(document.title) for document in documents)
     words = (max(title, key=len) for title in titles if title)
     word = next((word for word in islice(words, _TRIED) if kb.search(word, limit=1).hits), None)

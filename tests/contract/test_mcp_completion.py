@@ -45,7 +45,9 @@ def test_a_file_name_is_completed_to_its_path(server: Server, begun: str) -> Non
     assert "notes/2025/plan.md" in complete(server, begun)
 
 
-@pytest.mark.parametrize("begun", ["x", "nowhere/", "notes/nowhere/", "/", "..", "notes/../", "%"])
+@pytest.mark.parametrize(
+    "begun", ["x", "nowhere/", "notes/nowhere/", "/", "..", "notes/../", "\ud800/", "%"]
+)
 def test_what_no_document_begins_with_has_no_completion(server: Server, begun: str) -> None:
     assert complete(server, begun) == []
 

@@ -258,6 +258,18 @@ def test_a_new_note_gets_its_name_from_its_heading(served: Served, client: httpx
     assert text_of(served, "trips/To sea.md") == "# To: sea\n"
 
 
+def test_a_new_note_is_offered_the_folders_that_hold_documents(
+    served: Served, client: httpx.Client
+) -> None:
+    for path in ("trips/sea/a.md", "trips/sea/b.md", "work/c.md"):
+        (served.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (served.folder / path).write_text("x\n", encoding="utf-8")
+    served.kb.index()
+    offered = re.search(r'<datalist id="folders">(.*?)</datalist>', client.get("/new").text)
+    assert offered is not None
+    assert re.findall(r'value="(.*?)"', offered[1]) == ["trips/sea", "work"]
+
+
 @pytest.mark.parametrize(
     ("name", "folder", "status"),
     [("plan", "", 409), ("a?b", "", 400), ("x", "../..", 400), ("x", ".git", 409), ("", "", 409)],

@@ -26,6 +26,7 @@ else:
     import tomli as tomllib
 
 PACKAGE = Path(qmd.__file__).parent
+TEXTS = "qmd/server/page/engine_zh.toml"
 _FILE = tomllib.loads((PACKAGE / "server/page/engine_zh.toml").read_text(encoding="utf-8"))
 STORED: dict[str, str] = _FILE.pop("stored")
 SENTENCES: dict[str, str] = _FILE | STORED
@@ -51,7 +52,8 @@ def test_each_english_sentence_stands_in_the_code() -> None:
         for node in of_module
         if isinstance(node, (ast.Constant, ast.JoinedStr, ast.BinOp))
     }
-    assert [english for english in SENTENCES if FIELD.sub("{}", english) not in templates] == []
+    gone = [english for english in SENTENCES if FIELD.sub("{}", english) not in templates]
+    assert gone == [], f"no code says these: mend or delete their lines in {TEXTS}"
 
 
 #: Modules of which the page shows all that they say, and what they say to a model instead.
@@ -101,11 +103,13 @@ def test_each_sentence_that_the_page_shows_has_a_chinese_wording(module: str) ->
     tree = ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
     translated = {FIELD.sub("{}", english) for english in SENTENCES}
     shown = {FIELD.sub("{}", sentence) for sentence in _sentences(tree)}
-    assert sorted(shown - translated - TO_MODELS - {"{}"}) == []  # "{}": made elsewhere
+    missing = sorted(shown - translated - TO_MODELS - {"{}"})  # "{}": made elsewhere
+    assert missing == [], f"give each its Chinese in {TEXTS}"
 
 
 def test_what_to_do_with_a_skipped_file_has_a_chinese_wording() -> None:
-    assert {each.remedy for each in FORMATS} - SENTENCES.keys() == set()
+    missing = {each.remedy for each in FORMATS} - SENTENCES.keys()
+    assert missing == set(), f"give each its Chinese in {TEXTS}, without a full stop, as here"
 
 
 def test_each_sentence_has_a_wording_with_no_other_fields() -> None:

@@ -29,7 +29,7 @@ from qmd.inference.llm import ChatAnswer, Delta, Event, Message
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.settings import BackendSettings
 from qmd.system.session import in_session
-from qmd.values.chats import ChatEvent, chat_name
+from qmd.values.chats import MAX_TURNS, ChatEvent, chat_name
 
 WAIT_S = 30.0
 
@@ -329,6 +329,19 @@ def test_what_cannot_be_asked(kb: KnowledgeBase) -> None:
     with pytest.raises(ChatNotFoundError):
         chats.start("When?", "0123")
     assert kb.chats().total == 0
+
+
+def test_a_question_that_a_full_conversation_refuses_leaves_its_last_turn(
+    kb: KnowledgeBase,
+) -> None:
+    chats = Chats(kb, model=ScriptedModel("March."))
+    turn = chats.start("When?")
+    ended(turn)
+    _, _, [stored] = kb.stored_chat(turn.chat)
+    kb.keep_chat_turn(turn.chat, replace(stored, number=MAX_TURNS))
+    with pytest.raises(ConflictError, match="too long to go on"):
+        chats.start("And why?", turn.chat)
+    assert chats.turn(turn.chat) is turn
 
 
 def test_a_turn_whose_process_died_is_interrupted_and_can_be_retried(kb: KnowledgeBase) -> None:

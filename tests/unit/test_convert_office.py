@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable, Mapping
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -553,6 +555,16 @@ def test_what_is_no_office_file(convert: Callable[[str, bytes], Converted]) -> N
     bomb = "<!DOCTYPE a [<!ENTITY b 'bb'><!ENTITY c '&b;&b;'>]><a>&c;</a>"
     with pytest.raises(DamagedFileError, match="entities"):
         convert("a", office("a.xml", {"a.xml": bomb, "content.xml": bomb}))
+
+
+@pytest.mark.parametrize("part", ["xl/worksheets/a.xml", "xl/worksheets/b.xml", "xl/strings.xml"])
+def test_parts_that_are_read_piece_by_piece_declare_no_entities(part: str) -> None:
+    with zipfile.ZipFile(BytesIO(xlsx("<row><c/></row>", strings=("a",)))) as whole:
+        parts: dict[str, bytes] = {name: whole.read(name) for name in whole.namelist()}
+    sheets.convert_sheets("a.xlsx", archive(parts))
+    parts[part] = b"<!DOCTYPE a [<!ENTITY b 'bb'>]>" + parts[part]
+    with pytest.raises(DamagedFileError, match=f"'{part}' declares entities"):
+        sheets.convert_sheets("a.xlsx", archive(parts))
 
 
 def test_opendocument_files_may_be_encrypted() -> None:

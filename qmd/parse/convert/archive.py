@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from io import BytesIO
 from posixpath import normpath
+from typing import Any
 
 from lxml import etree
 
@@ -23,6 +24,11 @@ MAX_PARTS = 50_000
 MAX_PART = 64_000_000
 MAX_UNPACKED = 200_000_000
 
+#: How XML of strangers is parsed: nothing but the bytes of the part is read.
+_XML: dict[str, Any] = {
+    **{"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False},
+    **{"remove_comments": True, "remove_pis": True},
+}
 #: A stream of the file that Office makes of an encrypted document.
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 #: What `zipfile` raises for archives that are damaged, or made to do harm.
@@ -100,17 +106,41 @@ class Archive:
         data = self.read(name)
         if not data:
             return None
-        parser = etree.XMLParser(
-            resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False,
-            remove_comments=True, remove_pis=True,
-        )  # fmt: skip
         try:
-            root = etree.fromstring(data, parser)
+            root = etree.fromstring(data, etree.XMLParser(**_XML))
         except (etree.XMLSyntaxError, ValueError) as error:
-            raise self.damaged(f"its part {name[:200]!r} cannot be read") from error
-        if root is not None and root.getroottree().docinfo.internalDTD is not None:
+            raise self._unreadable(name) from error
+        return None if root is None else self._checked(root, name)
+
+    def elements(self, name: str, tag: str) -> Iterator[Element]:
+        """
+        The elements ``tag`` of a part, one after the other: each is gone when the next one comes.
+
+        Raises:
+            DamagedFileError: The part is no XML, or is damaged.
+        """
+        data = self.read(name)
+        if not data:
+            return
+        try:
+            _, root = next(etree.iterparse(BytesIO(data), events=("start",), **_XML))
+            self._checked(root, name)
+            for _, element in etree.iterparse(BytesIO(data), tag=f"{{*}}{tag}", **_XML):
+                yield element
+                element.clear()
+                parent = element.getparent()
+                while parent is not None and element.getprevious() is not None:
+                    del parent[0]
+        except etree.XMLSyntaxError as error:
+            raise self._unreadable(name) from error
+
+    def _checked(self, root: Element, name: str) -> Element:
+        if root.getroottree().docinfo.internalDTD is not None:
             raise self.damaged(f"its part {name[:200]!r} declares entities, which none needs")
         return root
+
+    def _unreadable(self, name: str) -> DamagedFileError:
+        return self.damaged(f"its part {name[:200]!r} cannot be read")
 
     def damaged(self, reason: str) -> DamagedFileError:
         """The error that says why the file cannot be read."""

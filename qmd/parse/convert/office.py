@@ -11,7 +11,6 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from datetime import datetime, timedelta
-from io import BytesIO
 from itertools import chain, islice
 from posixpath import join, normpath
 from typing import NamedTuple, TypeAlias
@@ -254,7 +253,7 @@ class _Workbook:
 
     def rows(self, part: str) -> Iterator[SheetRow]:
         number = 0
-        for element in elements(self.archive, part, "row"):
+        for element in self.archive.elements(part, "row"):
             stated = element.get("r") or ""
             number = int(stated) if re.fullmatch(r"\d{1,7}", stated) else number + 1
             cells: list[str] = []
@@ -298,7 +297,7 @@ class _Workbook:
         target = next(
             (each for kind, each in self.relations.values() if kind == "sharedStrings"), ""
         )
-        return [_text(element) for element in elements(self.archive, target, "si")]
+        return [_text(element) for element in self.archive.elements(target, "si")]
 
     def cell_formats(self) -> list[_CellFormat]:
         """How each style of cells shows numbers."""
@@ -315,31 +314,6 @@ class _Workbook:
                 formats[code] = _CellFormat(_sections(code))
             styles.append(formats[code])
         return styles
-
-
-def elements(archive: Archive, part: str, name: str) -> Iterator[Element]:
-    """
-    The elements of a name in a part, one after the other: each is gone when the next one comes.
-
-    Raises:
-        DamagedFileError: The part is no XML.
-    """
-    data = archive.read(part)
-    if not data:
-        return
-    parsed = etree.iterparse(
-        BytesIO(data), events=("end",), tag=f"{{*}}{name}", resolve_entities=False,
-        no_network=True, load_dtd=False, huge_tree=False, remove_comments=True, remove_pis=True,
-    )  # fmt: skip
-    try:
-        for _, element in parsed:
-            yield element
-            element.clear()
-            parent = element.getparent()
-            while parent is not None and element.getprevious() is not None:
-                del parent[0]
-    except etree.XMLSyntaxError as error:
-        raise archive.damaged(f"its part {part[:200]!r} cannot be read") from error
 
 
 def _text(element: Element | None) -> str:

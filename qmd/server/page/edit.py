@@ -254,11 +254,9 @@ def _folders(kb: KnowledgeBase, collections: list[str]) -> list[str]:
     """The folders of some collections that hold documents."""
     folders: set[str] = set()
     for name in collections:
-        for document in kb.documents(name, limit=_READ_DOCUMENTS):
-            folder = document.path.rpartition("/")[0]
-            if folder:
-                folders.add(folder)
-    return sorted(folders)[:_MAX_FOLDERS]
+        for file in kb.files_beginning(f"{name}/", limit=_READ_DOCUMENTS):
+            folders.add(file.partition("/")[2].rpartition("/")[0])
+    return sorted(folders - {""})[:_MAX_FOLDERS]
 
 
 _LISTED = 50  # notes that the plan of a move names
