@@ -9,9 +9,12 @@ token of the last page.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
+
+from qmd.operations import every_operation
 
 FILES = (
     "MOC",
@@ -539,6 +542,9 @@ def rest_reads() -> Iterator[Request]:
             "OPTIONS",
         ):
             yield Request(method, path, headers=_JSON)
+    for operation in every_operation():
+        if operation.method == "GET" and not operation.in_shell_alone:
+            yield Request("GET", re.sub(r"\{\w+\}", "boat+1", operation.path), headers=_JSON)
     yield Request("POST", "/embed", {"texts": ["boat", "数据库"]})
     for body in (b"", b"{", b"[]", b'"x"', b"\xff", b'{"query": "a", "query": "b"}', b"null"):
         yield Request("POST", "/search", body, (("Content-Type", "application/json"),))

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib
-import re
-import runpy
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from support.source_trees import ROOT, nodes
-
-from qmd.operations import every_operation
 
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "benchmarks").rglob("*.py"))}
 
@@ -65,19 +61,3 @@ def has(package: ModuleType, name: str) -> bool:
     except ModuleNotFoundError:
         return False
     return True
-
-
-def test_the_differential_asks_each_endpoint_that_only_reads() -> None:
-    rest_reads = runpy.run_path(str(SCRIPTS["calls"]))["rest_reads"]
-    asked = {(each.method, each.path.partition("?")[0]) for each in rest_reads()}
-    missing = [
-        operation.name
-        for operation in every_operation()
-        if not (operation.writes or operation.in_shell_alone)
-        and not any(
-            method == operation.method
-            and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", operation.path), path)
-            for method, path in asked
-        )
-    ]
-    assert missing == [], "add a request of each to rest_reads of benchmarks/differential/calls.py"
