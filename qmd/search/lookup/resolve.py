@@ -16,7 +16,7 @@ from qmd.parse.lines import split_lines
 from qmd.parse.sections import block, block_ids, heading_path, outline_of, section
 from qmd.search import lookup
 from qmd.values import DocumentAnchor, DocumentInfo
-from qmd.values.text import fold, name_key, without_note_suffix
+from qmd.values.text import fold, name_key, unescaped, without_note_suffix
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -119,10 +119,12 @@ def find_document(reader: Reader, name: str) -> DocumentInfo | None:
 def _first_match(reader: Reader, name: str) -> tuple[DocumentInfo | None, _Reading]:
     """The first reading whose file is a document; None and the last reading if there is none."""
     reading = _Reading(name)
-    for reading in _readings(name):
-        document = _find(reader, reading.file)
-        if document is not None:
-            return document, reading
+    # Lists show a line end in a name as "\n", which may also be the name itself.
+    for spelling in dict.fromkeys((name, storable(unescaped(name)))):
+        for reading in _readings(spelling):
+            document = _find(reader, reading.file)
+            if document is not None:
+                return document, reading
     return None, reading
 
 
