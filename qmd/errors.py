@@ -180,14 +180,28 @@ class DocumentNotFoundError(NotFoundError):
 
 
 class SectionNotFoundError(NotFoundError):
-    """``suggestions`` are the nearest headings or blocks of the document, as a name has them."""
+    """
+    ``suggestions`` are the nearest headings or blocks of the document, as a name has them.
 
-    def __init__(self, file: str, anchor: str, suggestions: Sequence[str] = ()) -> None:
-        super().__init__(
-            engine_text("There is no section {anchor} in {file}.", anchor=anchor, file=file),
-            hint=_did_you_mean([f"{file}{each}" for each in suggestions])
-            or f"List its headings: qmd outline {file}",
-        )
+    Args:
+        page: The number of a page that is there, but has no text.
+    """
+
+    def __init__(
+        self, file: str, anchor: str, suggestions: Sequence[str] = (), *, page: int | None = None
+    ) -> None:
+        names = [f"{file}{each}" for each in suggestions]
+        if page is None:
+            message = engine_text(
+                "There is no section {anchor} in {file}.", anchor=anchor, file=file
+            )
+            hint = _did_you_mean(names) or f"List its headings: qmd outline {file}"
+        else:
+            message = engine_text("Page {page} of {file} has no text.", page=page, file=file)
+            hint = "No page of it has text."
+            if names:
+                hint = engine_text("The nearest with text: {names}", names=", ".join(names))
+        super().__init__(message, hint=hint)
         self.file = file
         self.suggestions = tuple(suggestions)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from qmd.operations.collections import CollectionWithContexts
     from qmd.values.access import AccessToken, AuditEntry, NewAccessToken
 
+LONG_S = 30  # a person wonders whether anything happens
 SHOWN = 10  # the most entries of a list that are printed; the rest is counted
 
 
@@ -26,6 +27,12 @@ def duration(seconds: float) -> str:
     if seconds < 5400:
         return f"about {round(seconds / 60)} min"
     return f"about {seconds / 3600:.1f} h"
+
+
+def time_of_vectors(status: values.Status) -> str:
+    """``, about 27 min`` behind what vectors are made of; empty if it takes little."""
+    left_s = status.embedding_left_s
+    return f", {duration(left_s)}" if left_s >= LONG_S else ""
 
 
 def render_index_report(report: values.IndexReport, *, verb: str = "Indexed") -> None:

@@ -68,12 +68,10 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bo
                 f"({counted(pending, 'document')}): it fetches a model first."
             )
         return
-    # How many documents of some collections wait is not counted.
-    is_part = collections and {each.name for each in status.collections} - set(collections)
-    what = ", ".join(map(one_line, collections)) if is_part else counted(pending, "document")
     if status.chunks_outdated:
         write(f"{render_reports.earlier_titles(status)}.\n")
     if pending:
+        what = _what_waits(status, collections)
         write(f"Everything is searchable by words; making vectors of {what}.\n")
     sys.stdout.flush()
     try:
@@ -84,6 +82,16 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bo
         note(f"No vectors: {error}", style="warning")
         if error.hint:
             note(f"hint: {error.hint}")
+
+
+def _what_waits(status: Status, collections: Sequence[str]) -> str:
+    """Of what vectors are made, and how long it takes where that is long."""
+    # How many documents of some collections wait is not counted.
+    if collections and {each.name for each in status.collections} - set(collections):
+        return ", ".join(map(one_line, collections))
+    documents = counted(status.needs_embedding, "document")
+    time = render_reports.time_of_vectors(status)
+    return f"{documents}{time}. Ctrl-C loses nothing: 'qmd embed' goes on" if time else documents
 
 
 def ocr_and_report(

@@ -17,7 +17,7 @@ import qmd.server
 from qmd.cli import complete, runs
 from qmd.cli.command import command
 from qmd.cli.indexing import refuse_missing
-from qmd.cli.render_reports import left_out, render_index_report, render_status
+from qmd.cli.render_reports import left_out, render_index_report, render_status, time_of_vectors
 from qmd.cli.serve import USUAL, address_options, chosen_options, mcp_options
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, note, one_line, progress_bar, waiting, write
@@ -139,8 +139,9 @@ def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.E
         _print_now(f"Left out: {left_out(status, most=4)} (qmd status)\n")
     pending = status.needs_embedding
     if pending and kb.can_embed():
-        text = f"making vectors of {counted(pending, 'document')} in the background (qmd status)."
-        _print_now(hanging(f"Everything is searchable by words; {text}", 0) + "\n")
+        what = f"{counted(pending, 'document')} in the background{time_of_vectors(status)}"
+        text = f"Everything is searchable by words; making vectors of {what} (qmd status)."
+        _print_now(hanging(text, 0) + "\n")
         _follow_embedding(kb, stop)
         return
     if pending:

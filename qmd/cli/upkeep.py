@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import qmd
-from qmd import cli, operations
+from qmd import cli, libraries, operations
 from qmd.cli import complete
 from qmd.cli.command import Group, command
 from qmd.cli.commands import below
@@ -218,7 +218,10 @@ def migrate_to(target: str) -> CopyReport:
 def _render_restored(restored: dict[str, Any]) -> None:
     write(f"Restored {one_line(str(restored['database']))}\n")
     if restored["kept"] is not None:
-        write(f"The old one is {one_line(restored['kept'])}\n")
+        kept = one_line(restored["kept"])
+        write(f"The old one is {kept}\n")
+        undo = f"qmd undo --db {libraries.shlex.quote(kept)}"
+        write(f"Changes that qmd made since the backup can be undone only there: {undo}\n")
     if restored["tokens"]:
         names = one_line(", ".join(restored["tokens"]))
         note(

@@ -32,6 +32,7 @@ from qmd.files.vault import (
 from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode, encoding_of
+from qmd.parse.formats import format_of
 from qmd.values import writing
 from qmd.values.text import as_utf8, is_safe_name, is_utf8, one_line
 
@@ -253,7 +254,10 @@ def _note(data: bytes, path: str, requested: str) -> writing.Note:
     try:
         decoded = decode(data)
     except errors.DecodeError as error:
-        raise errors.NoteAccessError(f"Failed to read file: {error}") from error
+        hint = None
+        if not format_of(path).is_edited:
+            hint = "The tool get shows its text; in the shell 'qmd get' does."
+        raise errors.NoteAccessError(f"Failed to read file: {error}", hint=hint) from error
     return writing.Note(path, decoded.text, decoded.encoding, requested)
 
 

@@ -435,6 +435,13 @@ def explain_named_file(reader: Reader, name: str, explanation: Explanation) -> E
             most=f"{MOST_LOOKED_AT:,}",
         )
     )
+    is_below_cwd = "collection" in explanation.detail and not (
+        os.path.isabs(Path(name).expanduser())
+        or explanation.path == name.removeprefix("qmd://").rstrip("/")
+    )
+    if is_below_cwd:  # nobody typed this path, so its rules explain nothing
+        reason = sentences("Nothing of this name is on the disk.", sentence)
+        return Explanation(name, False, reason, detail={"rule": "missing", "subject": name})
     return replace(explanation, reason=sentences(explanation.reason, sentence))
 
 

@@ -123,7 +123,7 @@ PDF = FileFormat(
     "PDF",
     (".pdf",),
     parser="qmd.parse.convert.pdf:convert",
-    version=4,
+    version=5,
     picture="qmd.parse.pictures:picture_of_page",
     max_bytes=200 * MB,
     # Its streams are compressed. A page of text takes 3 ms.

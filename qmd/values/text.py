@@ -326,6 +326,15 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+def unescaped(text: str) -> str:
+    """A name as it was before `one_line` escaped its control characters."""
+    return re.sub(
+        r"\\(?:[ntr]|x(?!00)[0-9a-f]{2}|u(?!00)[0-9a-f]{4})",
+        lambda match: match[0].encode("ascii").decode("unicode_escape"),
+        text,
+    )
+
+
 # --- tokens -----------------------------------------------------------------------------
 # Each language model has its own tokenizer, and qmd cannot know which one its caller has. So the
 # estimate aims at the middle of six: those of GPT-4o, Qwen 3, DeepSeek V3, Gemma 3 and Llama 3, and

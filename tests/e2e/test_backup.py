@@ -311,7 +311,10 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     scratch.ok("backup", "copy.sqlite", "--force")
     scratch.ok("collection", "remove", "notes")
     restored = scratch.ok("restore-db", "copy.sqlite")
-    assert ".bak" in restored.out
+    kept = f"{scratch.database}.bak"
+    assert f"The old one is {kept}\n" in restored.out
+    assert f"can be undone only there: qmd undo --db {kept}\n" in restored.out
+    scratch.ok("undo", "--db", kept)
     assert scratch.ok("search", "parser", "--json").json()
     scratch.database.unlink()
     assert scratch.ok("restore-db", "copy.sqlite", "--json").json()["kept"] is None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import sqlite3
 import subprocess
+from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -445,6 +447,16 @@ class TestUp:
         assert scratch.ok("search", words, "--json").json() != []
         assert "Everything is searchable by words; making vectors of 5 documents." in lines
         assert scratch.ok("status", "--json").json()["needs_embedding"] == 0
+
+        scratch.write("notes/slow.md", "# Slow\n\nA machine that takes its time.\n")
+        with closing(sqlite3.connect(scratch.database)) as database, database:
+            database.execute("UPDATE z_meta SET value = '1620' WHERE key = 'embedding_seconds'")
+        assert (
+            "Everything is searchable by words; making vectors of 1 document, about 27 min."
+            " Ctrl-C loses nothing: 'qmd embed' goes on.\n"
+        ) in scratch.ok("up", "--once", "notes", "docs").out
+        (tmp_path / "notes/slow.md").unlink()
+        scratch.ok("index")
 
         again = scratch.ok("up", "--once", "notes/../notes")
         assert "Added collection" not in again.out

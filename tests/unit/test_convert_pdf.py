@@ -84,6 +84,26 @@ def test_repeated_heads_and_feet_are_left_out_and_others_stay() -> None:
     assert two.count("The Book") == two.count("Confidential") == 2
 
 
+def test_a_page_of_heads_alone_keeps_those_with_words() -> None:
+    heads = [Placed(72, 770, f"Perovskite stability page {number}") for number in range(1, 5)]
+    text = [
+        *heads[:1],
+        *lines(
+            "The cells age.",
+        ),
+        Placed(300, 20, "1"),
+    ]
+    alone = [[head, Placed(300, 20, str(number))] for number, head in enumerate(heads[1:], 2)]
+    first, *others = markdown(text, *alone).split("\n\n")
+    assert first == "Perovskite stability page 1\nThe cells age."
+    assert others == [*(f"Perovskite stability page {number}" for number in range(2, 5)), ""]
+    assert markdown(*([Placed(300, 20, str(number))] for number in range(1, 5))) == ""
+    stamp = (
+        b"\nBT /F 10 Tf 72 770 Td <%s> Tj ET" % "By the library".encode("utf-16-be").hex().encode()
+    )
+    assert markdown(*[PICTURE + stamp] * 4) == "By the library\n\n"  # once, as before it is read
+
+
 def test_rows_that_differ_by_their_numbers_are_no_heads() -> None:
     rows = [f"{number * 7} of {number * 3}" for number in range(60)]
     pages = [lines(*rows[first : first + 20]) for first in (0, 20, 40)]

@@ -191,6 +191,26 @@ def test_a_name_is_looked_for_below_all_collections(tmp_path: Path) -> None:
         assert kb.why("work/nowhere.md").reason.endswith("below the folders of the collections.")
 
 
+def test_a_name_that_no_file_has_is_not_joined_with_the_folder_that_one_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "notes"
+    root.mkdir()
+    monkeypatch.chdir(root)
+    with KnowledgeBase.open(tmp_path / "q.sqlite", create=True) as kb:
+        kb.add_collection(root)
+        for name in ("nowhere", "sub/nowhere"):
+            said = kb.why(name)
+            assert (said.path, said.indexed) == (name, False)
+            assert said.reason == (
+                "Nothing of this name is on the disk."
+                " No file or folder of this name lies below the folders of the collections."
+            )
+        for name in ("notes/nowhere", str(root / "nowhere")):
+            assert kb.why(name).path == "notes/nowhere"
+            assert "The rules would exclude it, too: mask." in kb.why(name).reason
+
+
 def test_the_search_for_a_name_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(why, "MOST_LOOKED_AT", 3)
     for number in range(5):

@@ -258,6 +258,16 @@ def test_what_is_no_text_is_not_read_and_not_appended_to(kb: KnowledgeBase, vaul
     assert (vault / "picture.md").read_bytes() == picture
 
 
+def test_of_a_document_that_is_no_text_it_is_said_what_shows_its_text(
+    kb: KnowledgeBase, vault: Path
+) -> None:
+    put(vault / "lease.pdf", b"%PDF-1.4\n\xff\0")
+    with pytest.raises(NoteAccessError) as caught:
+        kb.notes.read("lease.pdf")
+    assert str(caught.value) == "Failed to read file: The file is a PDF file, not text."
+    assert caught.value.hint == "The tool get shows its text; in the shell 'qmd get' does."
+
+
 def test_a_folder_is_no_file_and_a_file_no_folder(kb: KnowledgeBase, vault: Path) -> None:
     (vault / "folder.md").mkdir()
     put(vault / "note.md")

@@ -194,6 +194,23 @@ def test_a_page_is_named_by_its_own_number_and_the_nearest_are_proposed(
             assert list(caught.value.suggestions) == nearest
 
 
+def test_a_page_without_text_is_not_called_missing(kb: KnowledgeBase, tmp_path: Path) -> None:
+    (tmp_path / "notes/a.pdf").write_bytes(pdf([PAGES[0], [], PAGES[2]]))
+    (tmp_path / "notes/drawn.pdf").write_bytes(pdf([[], []]))
+    with kb:
+        kb.index()
+        for name, hint in (
+            ("a.pdf", "The nearest with text: notes/a.pdf#page=1, notes/a.pdf#page=3"),
+            ("drawn.pdf", "No page of it has text."),
+        ):
+            with pytest.raises(SectionNotFoundError) as caught:
+                kb.get(f"{name}#page=2")
+            assert str(caught.value) == f"Page 2 of notes/{name} has no text."
+            assert caught.value.hint == hint
+            with pytest.raises(SectionNotFoundError, match="There is no section #page=4 in"):
+                kb.get(f"{name}#page=4")
+
+
 def test_a_line_of_a_table_leads_to_the_piece_with_it(kb: KnowledgeBase, tmp_path: Path) -> None:
     rows = "".join(f"person {number},{number}\n" for number in range(2, 500))
     (tmp_path / "notes/a.csv").write_text(f"name,age\n{rows}", encoding="utf-8")

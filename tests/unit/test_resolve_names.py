@@ -59,6 +59,9 @@ FILES = {
     "old.markdown": "# Older\n",
     "a^b.md": "# Caret\n",
     "Sq]uare, round.md": "# Shape\n",
+    "two\nlines.md": "# Of two lines\n",
+    "back\\new.md": "# Backslash\n",
+    "back\new.md": "# Line end\n",
 }
 
 
@@ -129,6 +132,11 @@ def kb(corpus: Corpus) -> KnowledgeBase:
         ("Twice", "notes/alias.md"),
         ("decade", "notes/facade.md"),
         ("MOC#", "notes/MOC.md"),
+        # Lists show a line end in a name as an escape.
+        ("notes/two\\nlines.md", "notes/two\nlines.md"),
+        ("two\\nlines#Of two lines", "notes/two\nlines.md"),
+        ("back\\new", "notes/back\\new.md"),
+        ("\\x4d\\x5c\\x00", None),
     ],
 )
 def test_every_spelling_names_its_document(kb: KnowledgeBase, name: str, file: str | None) -> None:

@@ -161,7 +161,7 @@ class _Reader:
         bookmarks = self._bookmarks()
         pages = [self._lines(number) for number in range(count)]
         labels = [self._label(number) for number in range(count)]
-        _drop_repeated(pages, labels)
+        _drop_repeated(pages, labels, {number - 1 for number in self._pictures})
         _drop_contents(pages, [mark.title for marks in bookmarks.values() for mark in marks])
         texts: list[str] = []
         anchors: list[Anchor] = []
@@ -422,13 +422,14 @@ def _lines_read(read: PictureText | None) -> list[_Line]:
 # --- heads, feet, paragraphs and headings -----------------------------------------------------
 
 
-def _drop_repeated(pages: Sequence[list[_Line]], labels: Sequence[str]) -> None:
+def _drop_repeated(pages: Sequence[list[_Line]], labels: Sequence[str], pictures: Set[int]) -> None:
     """
     Take the heads and feet that repeat out of the pages, but for the first with a word of its own.
 
     They say the same on many pages, but for the number of the page. Rows of a table differ by their
-    numbers, too, but these do not count the pages. ``labels`` are the numbers that the file itself
-    gives to the pages, where it does.
+    numbers, too, but these do not count the pages. A page of heads and feet alone keeps those with
+    a word, because it says nothing else; not so one of ``pictures``, on which it is a stamp.
+    ``labels`` are the numbers that the file itself gives to the pages, where it does.
     """
     repeated = _repeated_keys(pages)
     words: set[str] = set()
@@ -442,8 +443,11 @@ def _drop_repeated(pages: Sequence[list[_Line]], labels: Sequence[str]) -> None:
         for line in lines:
             if id(line) not in heads:
                 words.update(line.text.casefold().split())
-    for lines in pages:
-        lines[:] = [line for line in lines if id(line) not in heads or _says_more(line, words)]
+    for number, lines in enumerate(pages):
+        kept = [line for line in lines if id(line) not in heads or _says_more(line, words)]
+        if not kept and number not in pictures:
+            kept = [line for line in lines if _words(line)]
+        lines[:] = kept
 
 
 def _repeated_keys(pages: Sequence[list[_Line]]) -> set[_HeadKey]:
@@ -464,9 +468,14 @@ def _repeated_keys(pages: Sequence[list[_Line]]) -> set[_HeadKey]:
 
 def _says_more(head: _Line, words: set[str]) -> bool:
     """Whether a head has a word that is not among those of the text; they are added to them."""
-    new = {each for each in _NUMBER.sub("", head.text).casefold().split() if _key(each)} - words
+    new = _words(head) - words
     words |= new
     return bool(new)
+
+
+def _words(line: _Line) -> set[str]:
+    """The words of a line, without what may be the number of its page."""
+    return {each for each in _NUMBER.sub("", line.text).casefold().split() if _key(each)}
 
 
 def _head_keys(line: str, page: int) -> Iterator[_HeadKey]:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, SectionNotFoundError
+from qmd.parse.formats import PDF, format_of
 from qmd.parse.lines import split_lines
 from qmd.parse.sections import block, block_ids, heading_path, outline_of, section
 from qmd.search import lookup
 from qmd.values import DocumentAnchor, DocumentInfo
-from qmd.values.text import fold, name_key, without_note_suffix
+from qmd.values.text import fold, name_key, unescaped, without_note_suffix
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -118,10 +119,12 @@ def find_document(reader: Reader, name: str) -> DocumentInfo | None:
 def _first_match(reader: Reader, name: str) -> tuple[DocumentInfo | None, _Reading]:
     """The first reading whose file is a document; None and the last reading if there is none."""
     reading = _Reading(name)
-    for reading in _readings(name):
-        document = _find(reader, reading.file)
-        if document is not None:
-            return document, reading
+    # Lists show a line end in a name as "\n", which may also be the name itself.
+    for spelling in dict.fromkeys((name, storable(unescaped(name)))):
+        for reading in _readings(spelling):
+            document = _find(reader, reading.file)
+            if document is not None:
+                return document, reading
     return None, reading
 
 
@@ -369,8 +372,13 @@ def anchored_lines(reader: Reader, document: DocumentInfo, anchor: str) -> Ancho
         SectionNotFoundError: With the nearest headings, blocks or places.
     """
     text = reader.documents.text(document.id)
-    if _PLACE.match(anchor) and (places := reader.documents.anchors(document.id)):
-        return _lines_of_place(document, anchor, places, len(split_lines(text)))
+    if _PLACE.match(anchor):
+        places = reader.documents.anchors(document.id)
+        if lines := _lines_of_place(anchor, places, len(split_lines(text))):
+            return lines
+        page = _page_without_text(reader, document, anchor)
+        if places or page is not None:
+            raise _no_place(document, anchor, places, page)
     headings, mark, block_id = anchor.rpartition("^")
     if mark and (not headings or headings.endswith("#")):
         span = block(text, block_id.strip())
@@ -389,15 +397,15 @@ def anchored_lines(reader: Reader, document: DocumentInfo, anchor: str) -> Ancho
 
 
 def _lines_of_place(
-    document: DocumentInfo, anchor: str, places: Sequence[DocumentAnchor], lines: int
-) -> AnchoredLines:
+    anchor: str, places: Sequence[DocumentAnchor], lines: int
+) -> AnchoredLines | None:
     folded = anchor.strip().casefold()
     numbers = [n for n, place in enumerate(places) if place.fragment.casefold() == folded]
     if not numbers and (sheet := _SHEET.fullmatch(folded)):
-        return _lines_of_sheet(document, anchor, sheet, places, lines)
+        return _lines_of_sheet(sheet, places, lines)
     numbers = numbers or _places_around(folded, places)
     if not numbers:
-        raise _no_place(document, anchor, places)
+        return None
     after = numbers[0] + 1
     end = places[after].line if after < len(places) else lines + 1
     return AnchoredLines(places[numbers[0]].line, end, tuple(places[n].line for n in numbers[1:]))
@@ -424,10 +432,25 @@ def _places_around(anchor: str, places: Sequence[DocumentAnchor]) -> list[int]:
     ]
 
 
+def _page_without_text(reader: Reader, document: DocumentInfo, anchor: str) -> int | None:
+    """The number of a page of a PDF, if the PDF has so many; None for all else."""
+    match = _NUMBERED.fullmatch(anchor.strip().casefold())
+    if match is None or match["kind"] != "page" or format_of(document.path) is not PDF:
+        return None
+    pages = reader.documents.facts(document.id).properties.get("pages")
+    number = int(match["number"])
+    return number if isinstance(pages, int) and 1 <= number <= pages else None
+
+
 def _no_place(
-    document: DocumentInfo, anchor: str, places: Sequence[DocumentAnchor]
+    document: DocumentInfo, anchor: str, places: Sequence[DocumentAnchor], page: int | None
 ) -> SectionNotFoundError:
-    """The error with the places of the nearest numbers, or of the names most like it."""
+    """
+    The error with the places of the nearest numbers, or of the names most like it.
+
+    Args:
+        page: The number of a page that is there, but has no text.
+    """
     match = _NUMBERED.match(anchor.strip().casefold())
     if match is not None:
         number = int(match["number"])
@@ -436,23 +459,22 @@ def _no_place(
             for place in places
             if place.kind == match["kind"] and place.label.isdecimal()
         }
-        if far:
+        if far or page is not None:
             nearest = heapq.nsmallest(
                 lookup.similar.SUGGESTIONS, far, key=lambda fragment: far[fragment]
             )
             return SectionNotFoundError(
-                document.file, _shortened(f"#{anchor}"), [f"#{each}" for each in nearest]
+                document.file,
+                _shortened(f"#{anchor}"),
+                [f"#{each}" for each in nearest],
+                page=page,
             )
     return _not_found(document, f"#{anchor}", (f"#{place.fragment}" for place in places))
 
 
 def _lines_of_sheet(
-    document: DocumentInfo,
-    anchor: str,
-    sheet: re.Match[str],
-    places: Sequence[DocumentAnchor],
-    lines: int,
-) -> AnchoredLines:
+    sheet: re.Match[str], places: Sequence[DocumentAnchor], lines: int
+) -> AnchoredLines | None:
     """The lines of a whole sheet, which lies in pieces, or of the piece with a cell's row."""
     row = int(sheet["row"] or 0)
     pieces = [
@@ -463,7 +485,7 @@ def _lines_of_sheet(
         and (not row or int(piece["first"]) <= row <= int(piece["last"]))
     ]
     if not pieces:
-        raise _no_place(document, anchor, places)
+        return None
     after = pieces[-1] + 1
     end = places[after].line if after < len(places) else lines + 1
     return AnchoredLines(places[pieces[0]].line, end)
