@@ -257,14 +257,14 @@ class FilesWriter(Files):
         `StoredFile`.
         """
         deleted = False
+        same = "id = ? AND collection_id = ? AND path = ?"
+        same += " AND bytes = ? AND mtime_ns = ? AND inode = ? AND device = ?"
         for path, file in places:
-            tables.document_rows.write_out(self._sql, [file.id])
-            gone = self._sql.run(
-                "DELETE FROM documents WHERE id = ? AND collection_id = ? AND path = ?"
-                " AND bytes = ? AND mtime_ns = ? AND inode = ? AND device = ?",
-                [file.id, collection_id, path, *file.state],
-            )
-            deleted |= gone.rowcount > 0
+            values = [file.id, collection_id, path, *file.state]
+            if self._sql.first(f"SELECT 1 FROM documents WHERE {same}", values):
+                tables.document_rows.write_out(self._sql, [file.id])
+                gone = self._sql.run(f"DELETE FROM documents WHERE {same}", values)
+                deleted |= gone.rowcount > 0
         if deleted:
             shared.advance_vectors(self._sql)
 
