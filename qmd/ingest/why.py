@@ -439,10 +439,10 @@ def explain_named_file(reader: Reader, name: str, explanation: Explanation) -> E
         os.path.isabs(Path(name).expanduser())
         or explanation.path == name.removeprefix("qmd://").rstrip("/")
     )
+    reason = explanation.reason
     if is_below_cwd:  # nobody typed this path, so its rules explain nothing
-        reason = sentences("Nothing of this name is on the disk.", sentence)
-        return Explanation(name, False, reason, detail={"rule": "missing", "subject": name})
-    return replace(explanation, reason=sentences(explanation.reason, sentence))
+        reason = "Nothing of this name is on the disk."
+    return replace(explanation, reason=sentences(reason, sentence))
 
 
 class FilesOfName(NamedTuple):

@@ -191,7 +191,7 @@ def test_a_name_is_looked_for_below_all_collections(tmp_path: Path) -> None:
         assert kb.why("work/nowhere.md").reason.endswith("below the folders of the collections.")
 
 
-def test_a_name_that_no_file_has_is_not_joined_with_the_folder_that_one_is_in(
+def test_the_rules_do_not_explain_a_name_that_no_file_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "notes"
@@ -201,7 +201,7 @@ def test_a_name_that_no_file_has_is_not_joined_with_the_folder_that_one_is_in(
         kb.add_collection(root)
         for name in ("nowhere", "sub/nowhere"):
             said = kb.why(name)
-            assert (said.path, said.indexed) == (name, False)
+            assert (said.path, said.indexed) == (f"notes/{name}", False)
             assert said.reason == (
                 "Nothing of this name is on the disk."
                 " No file or folder of this name lies below the folders of the collections."
