@@ -415,7 +415,7 @@ def put(connection: Connection, documents: Sequence[tuple[int, NewDocument]]) ->
 
 
 def write_out(connection: Connection, ids: Sequence[int]) -> None:
-    """As `qmd.store.sqlite.full_text.write_out`: what is stored here has all that is taken out."""
+    """Nothing to do, unlike in SQLite: the tokens of a document are deleted by its id."""
 
 
 def _tokens_by_field(

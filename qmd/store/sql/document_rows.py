@@ -28,7 +28,7 @@ CHUNK_COLUMNS = (
     " heading_path"
 )
 
-#: So many documents are written out at once; those deleted before have made room for them.
+#: Documents that are written out, which takes room, and deleted before the next ones are.
 _DELETED_AT_ONCE = 200
 
 
@@ -124,7 +124,7 @@ def _put_row(
 
 
 def write_out(sql: Sql, ids: Sequence[int]) -> None:
-    """Before documents change or go: have their words taken out of the full text in little time."""
+    """Prepare documents that are about to change or to go, so that full text soon forgets them."""
     sql.engine("full_text").write_out(sql.connection, ids)
 
 
